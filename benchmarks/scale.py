@@ -6,8 +6,8 @@ Sections are `cpu`, `detail`, `peers`, `million` (detail and UMAP), `dask` and `
 `detail`, `peers` and `figure` are run. Results go to benchmarks/results/scale.json, the figure to
 docs/images/scale.png. Every fit runs in a process of its own on 20 Gaussian clusters in 50 dimensions, in
 single precision, generated in that process. `dask` writes its data (4 GB by default) to DIR and removes
-them. Other methods may need other interpreters: see `benchmarks.harness.peers`. For GPUs, see
-`benchmarks.gpu`.
+them; with `--detail 0.3`, these are 100 clusters of 10 dimensions each, and noise. Other methods may need
+other interpreters: see `benchmarks.harness.peers`. For GPUs, see `benchmarks.gpu`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ PEER_SIZES = (10_000, 30_000, 100_000)
 PEERS = ("umap", "tsne", "pacmap")
 DIMENSIONS, CLUSTERS = 50, 20
 DETAIL = 0.3
-# Bytes of freed memory that workers keep; by default, Dask trims it: docs/howto/large-data.md.
-ALLOCATOR = {"MALLOC_TRIM_THRESHOLD_": 2**28, "MALLOC_MMAP_THRESHOLD_": 2**25}
+# Rows per chunk: with detail 10 MB, so that workers of 1 GB also hold two copies of a million points.
+MOST_ROWS, MOST_ROWS_WITH_DETAIL = 200_000, 50_000
 
 
 def clusters(n: int, seed: int = 0) -> np.ndarray:
@@ -154,11 +154,28 @@ def million(_: argparse.Namespace) -> dict[str, Any]:
 # ------------------------------------------------------------------ a cluster, data on disk
 
 
-def write_clusters(path: Path, n: int, rows: int) -> None:
+def low_clusters(n: int, seed: int = 0) -> np.ndarray:
+    """n points of 100 clusters of 10 dimensions each, and noise."""
+    number, own = 100, 10
+    rng = np.random.default_rng(0)
+    centers = 3 * rng.standard_normal((number, DIMENSIONS), dtype=np.float32)
+    axes = rng.standard_normal((number, own, DIMENSIONS), dtype=np.float32) / np.float32(own**0.5)
+    rng = np.random.default_rng([seed, n])
+    label = rng.integers(number, size=n)
+    X = np.float32(0.1) * rng.standard_normal((n, DIMENSIONS), dtype=np.float32)
+    X += centers[label]
+    for k in range(number):
+        (rows,) = np.nonzero(label == k)
+        X[rows] += rng.standard_normal((len(rows), own), dtype=np.float32) @ axes[k]
+    return X
+
+
+def write_data(path: Path, n: int, rows: int, detail: float) -> None:
     """Data as a .npy file, written in blocks."""
+    make = low_clusters if detail else clusters
     X = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, DIMENSIONS))
     for start in range(0, n, rows):
-        X[start : start + rows] = clusters(min(rows, n - start), seed=start)
+        X[start : start + rows] = make(min(rows, n - start), seed=start)
     X.flush()
 
 
@@ -168,21 +185,73 @@ def read_block(path: str, block_info: Any = None) -> np.ndarray:
     return np.array(np.load(path, mmap_mode="r")[start:stop])
 
 
+class Peaks:
+    """Peak memory of all worker processes, including those that have ended, in bytes."""
+
+    def __init__(self, client: Any) -> None:
+        self._client, self._by_process = client, dict[int, int]()
+
+    def update(self) -> None:
+        self._by_process |= dict(self._client.run(_process_and_peak).values())
+
+    @property
+    def gib(self) -> list[float]:
+        return sorted(peak / 2**30 for peak in self._by_process.values())
+
+
+def _process_and_peak() -> tuple[int, int]:
+    return os.getpid(), memory.peak()
+
+
+def place_and_kill(Y: Any, out: np.ndarray, client: Any, peaks: Peaks) -> bool:
+    """Compute a lazy map chunk by chunk, kill a worker after a quarter, and return whether one was killed."""
+    from dask.distributed import as_completed
+
+    parts = list(Y.to_delayed().ravel())
+    ends = np.cumsum(Y.chunks[0])
+    futures = client.compute(parts)
+    number = {future.key: k for k, future in enumerate(futures)}
+    killed = False
+    start = time.perf_counter()
+    for done, future in enumerate(as_completed(futures), 1):
+        k = number[future.key]
+        out[ends[k] - Y.chunks[0][k] : ends[k]] = future.result()
+        future.release()
+        peaks.update()
+        if not killed and done >= len(parts) / 4:
+            worker, process = next(iter(client.run(os.getpid).items()))
+            os.kill(process, signal.SIGKILL)
+            killed = True
+            print(f"killed worker {worker}", flush=True)
+        seconds = time.perf_counter() - start
+        print(f"{done} of {len(parts)} chunks after {seconds:.0f} s", flush=True)
+    return killed
+
+
+def measures_of_sample(X: np.ndarray, Y: np.ndarray) -> dict[str, float]:
+    """Measures on a sample of the rows of X and Y."""
+    from mercat import metrics
+
+    return {
+        "angles": float(metrics.angle_preservation(X, Y, n_points=1000)),
+        "distances": float(metrics.distance_preservation(X, Y)),
+        "neighbourhoods": float(metrics.neighborhood_preservation(X, Y, n_points=300)),
+    }
+
+
 def dask(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Fit data on disk of four times the memory limit per process; one worker is killed during the fit."""
+    """Fit data on disk of four times the memory limit per process; one worker is killed on the way."""
     import dask.array as da
-    from dask.config import set as set_dask
-    from dask.distributed import Client, LocalCluster, as_completed
+    from dask.distributed import Client, LocalCluster
 
     from mercat import Mercat
 
-    set_dask(
-        {f"distributed.nanny.pre-spawn-environ.{name}": size for name, size in ALLOCATOR.items()}
-    )
-    n, rows = arguments.rows, min(200_000, arguments.rows // 10)
+    n = arguments.rows
+    rows = min(MOST_ROWS_WITH_DETAIL if arguments.detail else MOST_ROWS, n // 10)
+    detail = {"detail": arguments.detail, "n_detail": arguments.n_detail}
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         path = Path(folder) / "X.npy"
-        write_clusters(path, n, rows)
+        write_data(path, n, rows, arguments.detail)
         row_chunks = tuple(min(rows, n - start) for start in range(0, n, rows))
         with (
             LocalCluster(
@@ -196,47 +265,43 @@ def dask(arguments: argparse.Namespace) -> dict[str, Any]:
             X = da.map_blocks(
                 read_block, str(path), chunks=(row_chunks, (DIMENSIONS,)), dtype=np.float32
             )
+            peaks = Peaks(client)
             memory.forget_peak()  # pages of the file just written
             start = time.perf_counter()
-            detail = {"detail": arguments.detail, "n_detail": arguments.n_detail}
             model = Mercat(random_state=0, **detail).fit(X)
             fitted = time.perf_counter() - start
-            parts = list(model.embedding_.to_delayed().ravel())
-            futures = client.compute(parts)
-            number = {future.key: k for k, future in enumerate(futures)}
+            of_fit = memory.peak()
+            peaks.update()
+            print(f"fitted in {fitted:.0f} s, {of_fit / 2**30:.2f} GiB", flush=True)
             Y = np.lib.format.open_memmap(
                 Path(folder) / "Y.npy", mode="w+", dtype=np.float32, shape=(n, 3)
             )
-            killed, peaks = False, [0]
-            for future in as_completed(futures):
-                k = number[future.key]
-                Y[k * rows : k * rows + row_chunks[k]] = future.result()
-                if not killed and len(futures) > 4:
-                    peaks += client.run(memory.peak).values()
-                    worker, process = next(iter(client.run(os.getpid).items()))
-                    os.kill(process, signal.SIGKILL)
-                    killed = True
-                    print(f"killed worker {worker}", flush=True)
-                future.release()
+            Y[:] = np.nan
+            killed = place_and_kill(model.embedding_, Y, client, peaks)
             seconds = time.perf_counter() - start
-            peaks += client.run(memory.peak).values()
-            client_peak = memory.peak()  # before the file is read, since its pages would count
-        rows_read = np.array(np.load(path, mmap_mode="r")[:: max(1, n // 2000)])
-        difference = np.abs(model.transform(rows_read) - Y[:: max(1, n // 2000)]).max()
-        results = {
+            of_client = memory.peak()  # before the file is read, since its pages would count
+        lengths = np.linalg.norm(Y.astype(np.float64), axis=1)
+        assert np.abs(lengths - 1).max() < 1e-6  # also False for NaN
+        every = np.arange(0, n, max(1, n // 2000))
+        in_file = np.load(path, mmap_mode="r")
+        same = np.abs(model.transform(in_file[every]) - Y[every]).max()
+        sample = np.arange(0, n, max(1, n // 100_000))
+        found = {
             "points": n,
             **(detail if arguments.detail else {}),
             "GB on disk": n * DIMENSIONS * 4 / 1e9,
             "seconds of fit": fitted,
             "seconds in all": seconds,
             "a worker was killed": killed,
-            "GiB of peak of a worker": max(peaks) / 2**30,
-            "GiB of peak of the client": client_peak / 2**30,
-            "largest difference from placing in memory": float(difference),
+            "GiB of peak of a worker": max(peaks.gib),
+            "GiB of peak of each worker": peaks.gib,
+            "GiB of peak of the client": of_client / 2**30,
+            "largest difference from placing in memory": float(same),
             "tasks a chunk": len(dict(model.embedding_.__dask_graph__())) / len(row_chunks),
+            "measures": measures_of_sample(in_file[sample], np.array(Y[sample])),
         }
-    print(json.dumps(results), flush=True)
-    return results
+    print(json.dumps(found), flush=True)
+    return found
 
 
 # ------------------------------------------------------------------ figure
@@ -311,12 +376,13 @@ def main() -> None:
     if arguments.fit_once:
         print(json.dumps(fit_once(arguments.fit_once, arguments.detail)))
         return
-    store = record.Store(RESULTS)
     for name in arguments.sections or ("cpu", "detail", "peers", "figure"):
         results = SECTIONS[name](arguments)
+        store = record.Store(RESULTS)
+        if name == "dask" and arguments.detail:
+            name, before = "dask with detail", store.records.get("dask with detail", {})
+            results = before.get("results", {}) | {str(arguments.rows): results}
         if name != "figure":
-            if name == "dask" and arguments.detail:
-                name = "dask with detail"
             store.put(name, record.stamp(results=results))
 
 

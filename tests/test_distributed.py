@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from mercat._reduce import components
 from mercat._solve import pipeline as _solvers
 
 da = pytest.importorskip("dask.array", reason='needs Dask: pip install "mercat[dask]"')
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
 N, D = 2300, 12
@@ -262,6 +264,22 @@ def test_missing_values_are_located(value):
         lazy.compute()
 
 
+@pytest.mark.parametrize("change", [lambda part: part[:-1], lambda part: part[:, 1:]])
+def test_chunks_of_other_shapes_than_declared_are_refused(change):
+    """Dask would return a map of fewer points."""
+
+    def spoil(block, block_info=None):
+        last = block_info and block_info[0]["chunk-location"][0] == 3
+        return change(block) if last else block
+
+    X = chunked(data())
+    spoilt, model = X.map_blocks(spoil, meta=np.empty((0, D)), dtype=X.dtype), mercat().fit(X)
+    with pytest.raises(ValueError, match=r"^X must have chunks of the shapes in X\.chunks"):
+        model.transform(spoilt).compute()
+    with pytest.raises(ValueError, match="shape"):  # Dask's own, as it joins the chunk to others
+        mercat().fit(spoilt)
+
+
 def test_number_of_features_is_checked():
     model = mercat().fit(data())
     with pytest.raises(ValueError, match=r"11 features.*12"):
@@ -309,6 +327,26 @@ def test_detail_applies_to_a_sample_and_other_points_are_placed(kind, tmp_path, 
 
 @pytest.mark.usefixtures("brief_descent")
 @pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_backed_anndata_gives_the_bits_of_data_in_memory(kind, tmp_path):
+    anndata = pytest.importorskip("anndata")
+    X = np.maximum(data(np.float32) - 5, 0)
+    X = sp.csr_matrix(X) if kind == "sparse" else X
+    anndata.AnnData(X).write_h5ad(tmp_path / "cells.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    values = backed.X.group if kind == "sparse" else backed.X
+    lazy = anndata.experimental.read_elem_lazy(values, chunks=(500, D))
+    for n_detail in (None, 600):
+        model = mercat(detail=0.3, n_detail=n_detail)
+        expected = model.fit_transform(X)
+        np.testing.assert_array_equal(model.fit_transform(lazy), expected)
+    if kind == "sparse":
+        with pytest.raises(TypeError, match=r"^X .*X\.to_memory.*read_elem_lazy"):
+            mercat().fit(backed.X)
+
+
+@pytest.mark.usefixtures("brief_descent")
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
 def test_points_outside_the_sample_are_placed_one_task_per_chunk():
     lazy = mercat(detail=0.3, n_detail=600).fit(chunked(data()))
     assert isinstance(lazy.embedding_, da.Array)
@@ -325,6 +363,27 @@ def test_n_detail_with_distances_or_a_graph_is_refused(parameters):
         X = np.linalg.norm(X[:, None] - X, axis=2)
     with pytest.raises(ValueError, match=r"^n_detail .*60.*got 50"):
         mercat(detail=0.3, n_detail=50, n_spectral=None, **parameters).fit(X)
+
+
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+@pytest.mark.parametrize("detail", [0.0, 0.3])
+@pytest.mark.parametrize("reads", [1, len(CHUNKS["odd"]) + 1])
+def test_ctrl_c_while_data_are_read_leaves_the_model_unchanged(detail, reads):
+    X, left = chunked(data()), [reads]
+
+    def interrupt(block):
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        return block
+
+    lazy = X.map_blocks(interrupt, meta=np.empty((0, D)), dtype=X.dtype)
+    model = mercat(detail=detail, n_detail=600)
+    with dask.config.set(scheduler="synchronous"), pytest.raises(KeyboardInterrupt):
+        model.fit(lazy)
+    assert left[0] <= 0
+    assert not hasattr(model, "embedding_")
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("mercat")]
 
 
 @pytest.mark.parametrize("cluster", [False, True])

@@ -87,6 +87,28 @@ def test_memory_stays_within_the_formula(case):
 
 
 @linux
+def test_the_search_of_a_map_with_detail_copies_its_points_once():
+    """So that workers with 1 GB can place on a map of a million points: docs/howto/large-data.md."""
+    size, before, peak = python("""
+import json
+import numpy as np
+from mercat._detail.neighbors import EqualRows, NearestToNew
+
+def status(name):
+    lines = open("/proc/self/status").read().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))
+
+X = np.random.default_rng(0).standard_normal((200_000, 50), dtype=np.float32)
+NearestToNew(X[:21_000], 30)(X[:16])
+before = status("VmRSS")
+search, twins = NearestToNew(X, 30), EqualRows(X)
+search(X[:1000]), twins(X[:1000])
+print(json.dumps([X.nbytes, before, status("VmHWM")]))
+""")
+    assert peak - before < 2 * size
+
+
+@linux
 @pytest.mark.parametrize("n_fits", [50, pytest.param(200, marks=pytest.mark.nightly)])
 def test_repeated_fits_do_not_leak_memory(n_fits):
     grown, data, threads = python(

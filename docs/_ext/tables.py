@@ -60,7 +60,7 @@ def fragments() -> dict[str, str]:
         "scale": scale_table(scale),
         "literal": literal_table(core),
         "growth": growth_table(scale),
-        "cluster": cluster_text(scale),
+        "cluster": cluster_table(scale),
         "torchdr": torchdr_table(_results("gpu")),
         "billion": billion_text(scale, _results("gpu")),
         "cores": cores_table(_results("cores")),
@@ -296,17 +296,22 @@ def _gib(entry: Mapping[str, float]) -> str:
     return f"{entry['GiB of peak beyond the input']:.2g} GiB"
 
 
-def cluster_text(scale: Mapping[str, Any]) -> str:
-    """A run on a cluster."""
-    found = scale.get("dask", {}).get("results")
-    if not found:
-        return NOT_YET
+def cluster_table(scale: Mapping[str, Any]) -> str:
+    """Fits of data on disk with Dask, while a worker is killed."""
+    found = [scale.get("dask", {}).get("results"), *_measured(scale, "dask with detail").values()]
+    found, rows = list(filter(None, found)), []
+    for run in found:
+        sample = "" if "detail" not in run else f"{min(run['points'], run['n_detail'] or 10**6):,}"
+        times = [seconds(run[key]) for key in ("seconds of fit", "seconds in all")]
+        peaks = [f"{run[f'GiB of peak of {who}']:.2g} GiB" for who in ("a worker", "the client")]
+        measured = [shown(v) for v in run["measures"].values()] if "measures" in run else [""] * 3
+        rows.append([f"{run['points']:,}", sample, *times, *peaks, *measured])
+    head = ["points", "rows with `detail=0.3`", "fit", "fit and placing", "peak of a worker"]
+    head += ["of the client", "angles", "distances", "neighbourhoods"]
+    if any(run["largest difference from placing in memory"] for run in found):
+        return _table(head, rows)
     return (
-        f"{found['points']:,} points ({found['GB on disk']:.0f} GB on disk) were fitted by two worker "
-        "processes with one core and 1 GB each, one of which was killed during the fit (`python -m "
-        f"benchmarks.scale dask`). The fit took {found['seconds in all']:.0f} seconds and gave the same bits "
-        f"as in memory. A worker used at most {found['GiB of peak of a worker']:.2g} GiB, the client "
-        f"{found['GiB of peak of the client']:.2g} GiB.\n"
+        _table(head, rows) + "\nThe positions are the same to the bit as those placed in memory.\n"
     )
 
 

@@ -31,10 +31,13 @@ import scipy.sparse
 from .._progress import Progress
 from .arrays import blocks
 from .checks import check_finite
-from .source import FAN_IN, ROWS_PER_BLOCK, RowSource, merged, rows_to_sum
+from .source import FAN_IN, RowSource, merged, rows_to_sum
 from .sparse import checked_csr
 from .threads import Workers
 
+# Rows of a chunk that are placed at a time. Each needs about 1 kB; with detail, rows that are placed together
+# share the points read from memory to find their neighbours.
+_ROWS_AT_ONCE = 1 << 14
 T = TypeVar("T")
 
 
@@ -79,12 +82,12 @@ class DaskSource(RowSource):
     def take(self, indices: np.ndarray) -> Any:
         """Rows with these indices, in this order, in memory."""
         order = np.argsort(indices)
-        found = _checked(_compute(self.X[indices[order]]), indices[order])
+        found = _checked(_compute(self.X[indices[order]]), indices[order], self.shape[1])
         return found[np.argsort(order)]
 
     def take_all(self) -> Any:
         """All rows, in memory."""
-        return _checked(_compute(self.X), range(self.shape[0]))
+        return _checked(_compute(self.X), range(self.shape[0]), self.shape[1])
 
     def part(self, indices: np.ndarray | None) -> RowSource:
         """Source of some rows, or of all rows for None, in memory."""
@@ -97,8 +100,11 @@ class DaskSource(RowSource):
         size = rows_to_sum(self.shape[1], self.sparse)
         parts = self.X.rechunk({0: FAN_IN * size}).to_delayed().ravel()
         part_sum, merge_group = delayed(_part_sum, pure=True), delayed(_merge_group, pure=True)
-        starts = range(0, self.shape[0], FAN_IN * size)
-        sums = [part_sum(p, s, size, function, merge) for p, s in zip(parts, starts, strict=True)]
+        rows = [range(self.shape[0])[block] for block in blocks(self.shape[0], FAN_IN * size)]
+        sums = [
+            part_sum(part, some.start, (len(some), self.shape[1]), size, function, merge)
+            for part, some in zip(parts, rows, strict=True)
+        ]
         while len(sums) > 1:
             groups = [sums[group] for group in blocks(len(sums), FAN_IN)]
             sums = [merge_group(group, merge) for group in groups]
@@ -139,12 +145,13 @@ class DaskSource(RowSource):
 def _part_sum(
     part: Any,
     start: int,
+    shape: tuple[int, int],
     size: int,
     function: Callable[[Any], T],
     merge: Callable[[T, T], T],
 ) -> T:
-    part = _checked(part, range(start, start + part.shape[0]))
-    steps = blocks(part.shape[0], size)
+    part = _checked(part, range(start, start + shape[0]), shape[1])
+    steps = blocks(shape[0], size)
     with Workers(1):
         return merged((function(part[step]) for step in steps), len(steps), merge)
 
@@ -161,17 +168,22 @@ def _apply(
     row_type: Any,
     block_info: Any = None,
 ) -> Any:
-    start = block_info[0]["array-location"][0][0]
-    rows = _checked(rows, range(start, start + rows.shape[0]))
+    (start, stop), (_, columns) = block_info[0]["array-location"]
+    rows = _checked(rows, range(start, stop), columns)
     out = np.empty((rows.shape[0], *row_shape), dtype=row_type)
     with Workers(1):
-        for step in blocks(rows.shape[0], ROWS_PER_BLOCK):
+        for step in blocks(rows.shape[0], _ROWS_AT_ONCE):
             out[step] = function(rows[step], start + step.start)
     return out
 
 
-def _checked(part: Any, rows: Any) -> Any:
+def _checked(part: Any, rows: Any, columns: int) -> Any:
     """Check rows in memory, whose indices are `rows`; convert sparse rows to CSR."""
+    if np.shape(part) != (len(rows), columns):
+        raise ValueError(
+            f"X must have chunks of the shapes in X.chunks, got rows of shape {np.shape(part)} instead of "
+            f"{(len(rows), columns)}."
+        )
     if scipy.sparse.issparse(part):
         part = checked_csr(part, "X")
     check_finite(part, rows=rows)

@@ -40,6 +40,11 @@ def open_source(X: Any, device: Any, workers: Workers) -> RowSource:
 def _as_array(X: Any) -> Any:
     """Convert an array, list or data frame to a NumPy array or CSR matrix of numbers."""
     if type(X).__module__.partition(".")[0] == "anndata":
+        if hasattr(X, "to_memory") and hasattr(X, "group"):
+            raise TypeError(
+                f"X must be in memory or a Dask array, got the {type(X).__name__} of a backed AnnData: pass "
+                "X.to_memory(), or anndata.experimental.read_elem_lazy(X.group) to leave it on disk."
+            )
         raise TypeError(
             f"X must be an array, a sparse matrix or a data frame, got an {type(X).__name__}: use "
             "mercat.tl, or pass one of its matrices, such as adata.obsm['X_pca']."

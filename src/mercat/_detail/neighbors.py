@@ -15,7 +15,17 @@ import numpy as np
 import scipy.sparse
 
 from .. import _kernels as kernels
-from .._data.arrays import TILE, Array, beside, blocks, in_tiles, namespace, row_product, rows_alike
+from .._data.arrays import (
+    TILE,
+    Array,
+    beside,
+    blocks,
+    in_tiles,
+    namespace,
+    row_blocks,
+    row_product,
+    rows_alike,
+)
 from .._data.sparse import checked_csr
 from .._data.threads import Workers
 
@@ -23,6 +33,7 @@ N_NEIGHBORS = 30
 _GROUP = 32  # points per group
 _QUERIES = 16  # new points per tile; tiles are padded, so a single point takes as long
 _ROWS = 64  # queries per block: their distances to a few thousand points fit the cache
+_COPIED = 1 << 14  # points copied or hashed at a time, so that temporary arrays are small
 _ALL_PAIRS_UP_TO = 20_000  # largest number of points for the exact search
 _POINTS_PER_CELL = 250, 500  # minimum and maximum; between them n / 1000
 _CELLS_SEARCHED = 20  # minimum
@@ -41,15 +52,19 @@ class Search:
     ----------
     X : (n, r) array of float32
         The points, centred for numerical accuracy.
+    order : (n,) array of int, optional
+        Their order in the search, which renumbers them.
     """
 
-    def __init__(self, X: np.ndarray) -> None:
+    def __init__(self, X: np.ndarray, order: np.ndarray | None = None) -> None:
         n, r = X.shape
         self.n_groups = -(-n // _GROUP)
         # With |x|^2 / 2 as an extra column, one product gives |x|^2 / 2 - x.q, which sorts like distances.
         self._columns = np.zeros((_GROUP * self.n_groups, r + 1), dtype=np.float32)
-        self._columns[:n, :r] = X
-        self._columns[:n, r] = 0.5 * np.einsum("ij,ij->i", X, X)
+        for block in blocks(n, _COPIED):
+            part = X[block] if order is None else X[order[block]]
+            self._columns[block, :r] = part
+            self._columns[block, r] = 0.5 * np.einsum("ij,ij->i", part, part)
         self._columns[n:, r] = np.inf
         self.X = self._columns[:n, :r]
 
@@ -148,10 +163,12 @@ def _codes(X: Array) -> Array:
     xp = namespace(X)
     factors = 2 * np.random.default_rng(0).integers(-(1 << 61), 1 << 61, size=X.shape[1]) + 1
     codes = xp.zeros(X.shape[0], dtype=xp.int64, **beside(X))
-    bits = (xp.astype(X, xp.float32) + 0).view(xp.int32)  # + 0 turns -0 into 0
-    for k in range(X.shape[1]):
-        codes = (codes ^ xp.astype(bits[:, k], xp.int64)) * int(factors[k])  # modulo 2**64
-        codes = codes ^ (codes >> 29)
+    for block in row_blocks(X, _COPIED, X.shape[1]):
+        found, bits = codes[block], (xp.astype(X[block], xp.float32) + 0).view(xp.int32)  # no -0
+        for k in range(X.shape[1]):
+            found = (found ^ xp.astype(bits[:, k], xp.int64)) * int(factors[k])  # modulo 2**64
+            found = found ^ (found >> 29)
+        codes[block] = found
     return codes
 
 
@@ -204,7 +221,9 @@ class Cells:
         lanes = np.full(
             (starts[-1] // kernels.LANES, X.shape[1], kernels.LANES), np.inf, np.float32
         )
-        lanes[place // kernels.LANES, :, place % kernels.LANES] = X[self.order]
+        for block in blocks(len(X), _COPIED):
+            group, lane = np.divmod(place[block], kernels.LANES)
+            lanes[group, :, lane] = X[self.order[block]]
         return lanes, starts, order
 
     def reach(
@@ -240,7 +259,7 @@ def _nearest_in_cells(
     """Approximate nearest neighbours: the nearest points in the nearest cells."""
     n, cells = len(X), Cells(X, rng, workers)
     centres, order = cells.centres, cells.order
-    search, near_cells = Search(X[order]), Search(centres)
+    search, near_cells = Search(X, order), Search(centres)
     sample = np.sort(rng.choice(n, min(n, _JUDGED_BY), replace=False))
     wanted = cells.reach(search, sample, centres[cells.cell[sample]], k, workers)
 
@@ -290,11 +309,12 @@ class NearestToNew:
         with rows_alike(), Workers(1) as workers:
             rng = np.random.default_rng(0)
             self._cells = cells = Cells(X, rng, workers)
-            self._lanes, self._starts, self._order = cells.in_lanes(X)
             self._near_cells = Search(cells.centres)
             sample = np.sort(rng.choice(len(X), _JUDGED_BY, replace=False))
-            search = Search(X[cells.order])
+            search = Search(X, cells.order)
             self._reach = cells.reach(search, sample, search.X[sample], k, workers)
+            del search  # as large as X: not in memory together with the next copy of X
+            self._lanes, self._starts, self._order = cells.in_lanes(X)
 
     def __call__(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Indices (b x k) of the points nearest to each query, nearest first, and their distances."""
