@@ -178,11 +178,11 @@ class Cells:
         self._half_squares = 0.5 * np.einsum("cr,cr->c", self.centres, self.centres)
         cell = _cells(X, self.centres, workers)
         self.order = np.argsort(cell, kind="stable")
-        self._cell = cell[self.order]
+        self._cell, X = cell[self.order], X[self.order]
         sample = np.sort(rng.choice(n, min(n, _JUDGED_BY), replace=False))
-        self.reach = self._enough(X[self.order], sample, workers)
+        self.reach = self._enough(X, sample, workers)
         sizes = np.bincount(cell, minlength=len(self.centres))
-        self._lanes, self._starts, self._position = in_lanes(X[self.order], sizes)
+        self._lanes, self._starts, self._position = in_lanes(X, sizes)
         self._index = np.full(self._starts[-1], -1)
         self._index[self._position] = self.order
 
@@ -263,9 +263,10 @@ def in_lanes(X: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     """
     starts = np.concatenate([[0], np.cumsum(-(-sizes // kernels.LANES) * kernels.LANES)])
     position = np.arange(len(X)) + np.repeat(starts[:-1] - np.cumsum(sizes) + sizes, sizes)
-    lanes = np.full((starts[-1] // kernels.LANES, X.shape[1], kernels.LANES), np.inf, np.float32)
-    lanes[position // kernels.LANES, :, position % kernels.LANES] = X
-    return lanes, starts, position
+    padded = np.full((starts[-1], X.shape[1]), np.inf, np.float32)
+    padded[position] = X
+    lanes = padded.reshape(-1, kernels.LANES, X.shape[1]).transpose(0, 2, 1)
+    return np.ascontiguousarray(lanes), starts, position
 
 
 class NearestToNew:
