@@ -26,7 +26,7 @@ from mercat._detail.descent import (
     final_bandwidth,
 )
 from mercat._detail.graphs import graph_of
-from mercat._detail.neighbors import Cells, in_order, nearest_in_cells
+from mercat._detail.neighbors import in_lanes, in_order, nearest_in_cells
 from mercat._detail.new_points import DetailPlacer
 from mercat._detail.repulsion import Field, Kernel
 from mercat._detail.terms import (
@@ -260,35 +260,42 @@ def test_smallest_says_when_there_are_not_enough(level):
     assert kernels.smallest(np.ones((1, 2), dtype=np.float32), right, 3, None) is None
 
 
-@pytest.mark.parametrize("r", [1, 5, 16, 17, 50])
+@pytest.mark.parametrize("r", [1, 5, 16, 33, 50])
 @pytest.mark.parametrize("k", [1, 7, 40])
 def test_nearest_in_cells(level, r, k):
     rng = np.random.default_rng(r)
-    points, queries = (rng.normal(size=(m, r)).astype(np.float32) for m in (100, 9))
+    points, queries = (rng.normal(size=(m, r)).astype(np.float32) for m in (100, 270))
     points[50:60] *= 1e-25  # equal distances
     queries[1] *= 1e-22  # squares are subnormal
-    cells = Cells.__new__(Cells)
-    cells.order = rng.permutation(100)
-    cells.starts = np.array([0, 1, 1, 17, 33, 100])  # one empty, two with partial lanes
-    X, starts, order = cells.in_lanes(points)
-    assert len(order) == 128
-    assert sorted(order[order >= 0]) == list(range(100))
-    which = np.array([rng.permutation(5)[:3] for _ in queries])
-    which[0] = 0, 1, 2  # cells of 17 points
-    expected = by_numpy(nearest_in_cells, X, starts, queries, which, k)
-    found = nearest_in_cells(X, starts, queries, which, k)
-    np.testing.assert_array_equal(found < 0, found == -1)
-    np.testing.assert_array_equal((found < 0).sum(axis=1), (expected < 0).sum(axis=1))
+    queries[2:9] = points[:7]
+    queries[9:] = queries[9:] / 4 + points[20]  # most find neighbours in the same order
+    sizes = np.array([1, 0, 16, 16, 67])  # one empty, two with partial lanes
+    order = rng.permutation(100)
+    X, starts, position = in_lanes(points[np.argsort(order)], order, sizes)
+    assert starts.tolist() == [0, 16, 16, 32, 48, 128]
+    np.testing.assert_array_equal(X[position // 16, :, position % 16], points)
+    assert np.isinf(X).sum() == (128 - 100) * r
+    cells = np.array([np.sort(rng.permutation(5)[:3]) for _ in queries])
+    cells[0] = 0, 1, 2  # cells of 17 points
+    itself = np.full(len(queries), -1)
+    itself[2:9] = position[:7]
+    arguments = X, starts[:-1], starts[1:], queries, itself, cells
+    expected, distances = by_numpy(nearest_in_cells, *arguments, k)
+    found, apart = nearest_in_cells(*arguments, k)
+    np.testing.assert_array_equal(found < 0, expected < 0)
+    np.testing.assert_array_equal(found == -1, np.isinf(apart))
     assert (found[0] >= 0).sum() == min(k, 17)
-    for i, query in enumerate(queries):
-        distances = [
-            np.sort(np.linalg.norm(points[order[f[i][f[i] >= 0]]] - query, axis=1))
-            for f in (found, expected)
-        ]
-        np.testing.assert_allclose(*distances, rtol=1e-5, atol=1e-20)
+    assert not (found == itself[:, None]).any(axis=1)[2:9].any()
+    np.testing.assert_allclose(apart, distances, rtol=1e-5, atol=1e-20)
+    assert (np.diff(np.where(found < 0, 1e9, apart), axis=1) >= 0).all()
+    in_order_of_index = found[:, :-1] < found[:, 1:]
+    assert in_order_of_index[(apart[:, :-1] == apart[:, 1:]) & (found[:, 1:] >= 0)].all()
+    for i in range(0, len(queries), 7):
         assert len(set(found[i][found[i] >= 0])) == (found[i] >= 0).sum()
-        alone = nearest_in_cells(X, starts, queries[i : i + 1], which[i : i + 1], k)
-        np.testing.assert_array_equal(alone[0], found[i])
+        some = slice(i, i + 1)
+        alone = nearest_in_cells(*arguments[:3], queries[some], itself[some], cells[some], k)
+        np.testing.assert_array_equal(alone[0][0], found[i])
+        np.testing.assert_array_equal(alone[1][0], apart[i])
 
 
 @pytest.mark.parametrize("k", [1, 2, 16, 33])

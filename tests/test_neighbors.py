@@ -124,11 +124,6 @@ def test_search_finds_the_nearest_of_new_points():
     )
     expected = NearestNeighbors(n_neighbors=4).fit(X).kneighbors(queries, return_distance=False)
     np.testing.assert_array_equal(np.sort(Search(X)(queries, 4)), np.sort(expected))
-    some = np.arange(1, 70, 2)
-    expected = (
-        NearestNeighbors(n_neighbors=4).fit(X[some]).kneighbors(queries, return_distance=False)
-    )
-    np.testing.assert_array_equal(np.sort(Search(X).among(some)(queries, 4)), np.sort(expected))
 
 
 @pytest.mark.parametrize("points_per_cell", [50, 2])

@@ -3,8 +3,8 @@
 The search is exact up to twenty thousand points: one matrix product per block of rows, then a selection in
 two steps. The points are split into groups; the k groups with the smallest minimum distances contain the k
 nearest points, so only these groups are searched. For more points, the search is approximate: points are
-assigned to cells around centres, and only the cells nearest to the point's own are searched. The number of
-cells depends on the data; it is determined by an exact search for a sample of points.
+assigned to cells around centres, and only the cells whose centres are nearest to the point are searched. The
+number of cells depends on the data; it is determined by an exact search for a sample of points.
 """
 
 from __future__ import annotations
@@ -33,14 +33,16 @@ N_NEIGHBORS = 30
 _GROUP = 32  # points per group
 _QUERIES = 16  # new points per tile; tiles are padded, so a single point takes as long
 _ROWS = 64  # queries per block: their distances to a few thousand points fit the cache
+_POINTS_PER_BLOCK = 2048  # of the search in cells
 _COPIED = 1 << 14  # points copied or hashed at a time, so that temporary arrays are small
 _ALL_PAIRS_UP_TO = 20_000  # largest number of points for the exact search
 _POINTS_PER_CELL = 250, 500  # minimum and maximum; between them n / 1000
 _CELLS_SEARCHED = 20  # minimum
+_CONSIDERED = 4  # times as many cells near each one, among which those of its points are chosen
 _TRAINING = 20  # points per centre used to compute the centres
 _ROUNDS = 4  # of Lloyd's algorithm
 _JUDGED_BY = 256  # points with an exact search, which determine the number of cells ...
-_ENOUGH = 0.985  # ... such that this fraction of their neighbours is found
+_ENOUGH = 0.98  # ... such that this fraction of their neighbours is found
 # Bounds the time; in, e.g., ten million points of noise, fewer neighbours are found.
 _MOST_CELLS = 200
 
@@ -67,17 +69,6 @@ class Search:
             self._columns[block, r] = 0.5 * np.einsum("ij,ij->i", part, part)
         self._columns[n:, r] = np.inf
         self.X = self._columns[:n, :r]
-
-    def among(self, rows: np.ndarray) -> Search:
-        """Search restricted to some rows, which are renumbered from 0."""
-        part = Search.__new__(Search)
-        r = self._columns.shape[1] - 1
-        part.n_groups = -(-len(rows) // _GROUP)
-        part._columns = np.empty((_GROUP * part.n_groups, r + 1), dtype=np.float32)
-        np.take(self._columns, rows, axis=0, out=part._columns[: len(rows)])
-        part._columns[len(rows) :] = [*[0.0] * r, np.inf]
-        part.X = part._columns[: len(rows), :r]
-        return part
 
     def __call__(self, queries: np.ndarray, k: int, itself: np.ndarray | None = None) -> np.ndarray:
         """Indices (q x k) of the points nearest to each query, unordered.
@@ -117,7 +108,8 @@ def nearest(X: np.ndarray, k: int, rng: np.random.Generator, workers: Workers) -
     """The k nearest neighbours of each point, without the point itself."""
     X = np.ascontiguousarray(X, dtype=np.float32)
     if len(X) > _ALL_PAIRS_UP_TO:
-        return _nearest_in_cells(X, k, rng, workers)
+        cells = Cells(X, k, rng, workers)
+        return Neighbors(cells.nearest(workers), cells.order)
     search = Search(X)
 
     def part(block: slice) -> np.ndarray:
@@ -179,8 +171,10 @@ class Cells:
     ----------
     X : (n, r) array of float32
         The points, centred for numerical accuracy.
+    k : int
+        Number of nearest points.
     rng : numpy.random.Generator
-        Draws the points from which the centres are computed.
+        Draws the points from which the centres and the number of cells to search are computed.
     workers : Workers
         Threads.
 
@@ -190,103 +184,114 @@ class Cells:
         Centres of the cells, each followed by one nearby.
     order : (n,) array
         Indices of the points, sorted by cell, so that points near in the data are near in memory.
-    cell : (n,) array
-        Cell of each point, in this order.
-    starts : (c + 1,) array
-        Index of the first point of each cell, in this order.
+    reach : int
+        Number of cells, nearest first, that contain nearly all neighbours of most points.
     """
 
-    def __init__(self, X: np.ndarray, rng: np.random.Generator, workers: Workers) -> None:
+    def __init__(self, X: np.ndarray, k: int, rng: np.random.Generator, workers: Workers) -> None:
         n, (least, most) = len(X), _POINTS_PER_CELL
+        self.k = k
         self.centres = _chain(_centres(X, n // min(max(n // 1000, least), most), rng, workers))
+        self._half_squares = 0.5 * np.einsum("cr,cr->c", self.centres, self.centres)
         cell = _cells(X, self.centres, workers)
         self.order = np.argsort(cell, kind="stable")
-        self.cell = cell[self.order]
-        self.starts = np.searchsorted(self.cell, np.arange(len(self.centres) + 1))
+        self._cell = cell[self.order]
+        sample = np.sort(rng.choice(n, min(n, _JUDGED_BY), replace=False))
+        self.reach = self._enough(X, sample, workers)
+        sizes = np.bincount(cell, minlength=len(self.centres))
+        self._lanes, self._starts, self._position = in_lanes(X, self.order, sizes)
+        self._index = np.full(self._starts[-1], -1)
+        self._index[self._position] = self.order
 
-    def members(self, cell: int) -> np.ndarray:
-        """Points of a cell."""
-        return np.arange(self.starts[cell], self.starts[cell + 1])
-
-    def in_lanes(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Points as `nearest_in_cells` takes them (g x r x LANES), starts of cells, and indices of points.
-
-        Cells are padded with points at infinity, whose index is -1.
-        """
-        sizes = np.diff(self.starts)
-        starts = np.concatenate([[0], np.cumsum(-(-sizes // kernels.LANES) * kernels.LANES)])
-        place = np.arange(len(X)) + np.repeat(starts[:-1] - self.starts[:-1], sizes)
-        order = np.full(starts[-1], -1)
-        order[place] = self.order
-        lanes = np.full(
-            (starts[-1] // kernels.LANES, X.shape[1], kernels.LANES), np.inf, np.float32
-        )
-        for block in blocks(len(X), _COPIED):
-            group, lane = np.divmod(place[block], kernels.LANES)
-            lanes[group, :, lane] = X[self.order[block]]
-        return lanes, starts, order
-
-    def reach(
-        self,
-        search: Search,
-        sample: np.ndarray,
-        seen_from: np.ndarray,
-        k: int,
-        workers: Workers,
-    ) -> int:
-        """Number of cells, nearest first, that contain nearly all neighbours of a sample of points.
-
-        `search` is the exact search among the points in the order of cells, and `seen_from` (s x r) the
-        positions from which the distances to cells are measured.
-        """
+    def _enough(self, X: np.ndarray, sample: np.ndarray, workers: Workers) -> int:
+        """Number of cells that contain nearly all neighbours of a sample of the points in their order."""
+        search = Search(X, self.order)
 
         def ranks(block: slice) -> np.ndarray:
             rows = sample[block]
-            found = search(search.X[rows], k, rows)
-            difference = seen_from[block][:, None, :] - self.centres[None, :, :]
+            queries = search.X[rows]
+            found = search(queries, self.k, rows)
+            difference = queries[:, None, :] - self.centres[None, :, :]
             distance = np.einsum("bcr,bcr->bc", difference, difference)
-            farthest = np.take_along_axis(distance, self.cell[found], axis=1)
+            farthest = np.take_along_axis(distance, self._cell[found], axis=1)
             return np.asarray((distance[:, None, :] <= farthest[:, :, None]).sum(axis=2))
 
         found = np.concatenate(list(workers.map(ranks, blocks(len(sample), 16))))
         enough = int(np.quantile(found, _ENOUGH, method="higher"))
         return min(max(enough, _CELLS_SEARCHED), _MOST_CELLS, len(self.centres))
 
+    def nearest(self, workers: Workers) -> np.ndarray:
+        """Indices of the points found near each of the points (n x k), nearest first."""
+        most = min(_CONSIDERED * self.reach, len(self.centres))
+        around = Search(self.centres)(self.centres, most)
+        result = np.empty((len(self.order), self.k), dtype=np.intp)
 
-def _nearest_in_cells(
-    X: np.ndarray, k: int, rng: np.random.Generator, workers: Workers
-) -> Neighbors:
-    """Approximate nearest neighbours: the nearest points in the nearest cells."""
-    n, cells = len(X), Cells(X, rng, workers)
-    centres, order = cells.centres, cells.order
-    search, near_cells = Search(X, order), Search(centres)
-    sample = np.sort(rng.choice(n, min(n, _JUDGED_BY), replace=False))
-    wanted = cells.reach(search, sample, centres[cells.cell[sample]], k, workers)
-
-    def part(c: int) -> tuple[np.ndarray, np.ndarray]:
-        own, reach = cells.members(c), wanted
-        if not len(own):
-            return own, np.empty((0, k), dtype=np.intp)
-        while True:  # cells may be small: add cells until they hold k other points
-            near = near_cells(centres[c : c + 1], min(reach, len(centres)))
-            near = in_order(centres, centres[c : c + 1], near)[0][0]
+        def part(block: slice) -> None:
+            at, cell = self._position[block], self._cell[block]
+            among = np.unique(around[cell[0] : cell[-1] + 1])
             # Nearest cells first, so that few points replace others in the selection.
-            pool = np.concatenate([own, *(cells.members(other) for other in near if other != c)])
-            if len(pool) > k:
-                break
-            reach *= 2
-        among, at = search.among(pool), np.arange(len(own))
-        rows = order[own]
-        found = [
-            in_order(X, X[rows[b]], order[pool[among(X[rows[b]], k, at[b])]])[0]
-            for b in blocks(len(rows), 4 * _ROWS)
-        ]
-        return rows, np.concatenate(found)
+            away = self.centres[among] - self.centres[cell[len(cell) // 2]]
+            among = among[np.argsort(np.einsum("cr,cr->c", away, away), kind="stable")]
+            queries = self._lanes[at // kernels.LANES, :, at % kernels.LANES]
+            near = self._near(queries, among, self.reach)
+            result[self.order[block]] = self._search(queries, at, among, near)[0]
 
-    result = np.empty((n, k), dtype=np.intp)
-    for rows, found in workers.map(part, range(len(centres))):
-        result[rows] = found
-    return Neighbors(result, order)
+        for _ in workers.map(part, blocks(len(self.order), _POINTS_PER_BLOCK)):
+            pass
+        return result
+
+    def nearest_to(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Indices (b x k) of the points found near each query, nearest first, and their distances."""
+        return self._search_more(queries, np.full(len(queries), -1), self.reach)
+
+    def _search_more(
+        self, queries: np.ndarray, itself: np.ndarray, reach: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As `nearest_to`, in any number of cells, without the point at the position `itself`."""
+        among = np.arange(len(self.centres))
+        (near,) = in_tiles(lambda t: (self._near(t, among, reach),), queries, size=_QUERIES)
+        return self._search(queries, itself, among, near)
+
+    def _search(
+        self, queries: np.ndarray, itself: np.ndarray, among: np.ndarray, near: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The same in the cells among[near], and in more if these have too few points."""
+        starts, stops = self._starts[among], self._starts[among + 1]
+        of_queries = queries, itself, near
+        found, distances = nearest_in_cells(self._lanes, starts, stops, *of_queries, self.k)
+        (too_few,) = np.nonzero(found[:, -1] < 0)
+        found = self._index[found]
+        if len(too_few):
+            reach = min(2 * near.shape[1], len(self.centres))
+            found[too_few], distances[too_few] = self._search_more(
+                queries[too_few], itself[too_few], reach
+            )
+        return found, distances
+
+    def _near(self, queries: np.ndarray, among: np.ndarray, reach: int) -> np.ndarray:
+        """The cells nearest to each query (q x reach), as indices into `among`, ascending."""
+        D = self._half_squares[among] - row_product(queries, self.centres[among].T)
+        return np.sort(np.argpartition(D, reach - 1, axis=1)[:, :reach], axis=1)
+
+
+def in_lanes(
+    X: np.ndarray, order: np.ndarray, sizes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points as `nearest_in_cells` takes them (g x r x LANES), starts of cells, and position of each point.
+
+    X[order] is sorted by cell, and the cells have these sizes. They are padded with points at infinity.
+    """
+    (n, r), lanes = X.shape, kernels.LANES
+    starts = np.concatenate([[0], np.cumsum(-(-sizes // lanes) * lanes)])
+    position = np.arange(n) + np.repeat(starts[:-1] - np.cumsum(sizes) + sizes, sizes)
+    result = np.empty((starts[-1] // lanes, r, lanes), np.float32)
+    for block in blocks(len(result), _COPIED // lanes):
+        begin, end = block.start * lanes, min(block.stop, len(result)) * lanes
+        first, last = np.searchsorted(position, [begin, end])
+        padded = np.full((end - begin, r), np.inf, np.float32)
+        padded[position[first:last] - begin] = X[order[first:last]]
+        result[block] = padded.reshape(-1, lanes, r).transpose(0, 2, 1)
+    return result, starts, position
 
 
 class NearestToNew:
@@ -307,58 +312,56 @@ class NearestToNew:
             self._all = Search(X)
             return
         with rows_alike(), Workers(1) as workers:
-            rng = np.random.default_rng(0)
-            self._cells = cells = Cells(X, rng, workers)
-            self._near_cells = Search(cells.centres)
-            sample = np.sort(rng.choice(len(X), _JUDGED_BY, replace=False))
-            search = Search(X, cells.order)
-            self._reach = cells.reach(search, sample, search.X[sample], k, workers)
-            del search  # as large as X: not in memory together with the next copy of X
-            self._lanes, self._starts, self._order = cells.in_lanes(X)
+            self._cells = Cells(X, k, np.random.default_rng(0), workers)
 
     def __call__(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Indices (b x k) of the points nearest to each query, nearest first, and their distances."""
-        if self._cells is None:
-            (found,) = in_tiles(lambda t: (self._all(t, self.k),), queries, size=_QUERIES)
-        else:
-            found = self._order[self._in_cells(self._cells, queries, self._reach)]
+        if self._cells is not None:
+            return self._cells.nearest_to(queries)
+        (found,) = in_tiles(lambda t: (self._all(t, self.k),), queries, size=_QUERIES)
         return in_order(self.X, queries, found)
-
-    def _in_cells(self, cells: Cells, queries: np.ndarray, reach: int) -> np.ndarray:
-        """Positions (b x k) among the sorted points of those found in the nearest cells."""
-        (near,) = in_tiles(lambda t: (self._near_cells(t, reach),), queries, size=_QUERIES)
-        near, _ = in_order(cells.centres, queries, near)
-        by_cell = np.argsort(near[:, 0], kind="stable")  # so that the cells are still in the cache
-        found = np.empty((len(queries), self.k), dtype=np.intp)
-        found[by_cell] = nearest_in_cells(
-            self._lanes, self._starts, queries[by_cell], near[by_cell], self.k
-        )
-        (too_few,) = np.nonzero((found < 0).any(axis=1))
-        if len(too_few):  # cells may be small
-            found[too_few] = self._in_cells(
-                cells, queries[too_few], min(2 * reach, len(cells.centres))
-            )
-        return found
 
 
 def nearest_in_cells(
-    X: np.ndarray, starts: np.ndarray, queries: np.ndarray, cells: np.ndarray, k: int
-) -> np.ndarray:
-    """Positions (b x k) of the points nearest to each query in some cells (b x c), unordered.
+    X: np.ndarray,
+    starts: np.ndarray,
+    stops: np.ndarray,
+    queries: np.ndarray,
+    itself: np.ndarray,
+    cells: np.ndarray,
+    k: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positions (b x k) of the points nearest to each query in some cells (b x c), and distances.
 
-    X (g x r x LANES) and starts (number of cells + 1) are those of `Cells.in_lanes`. If the cells have fewer
-    than k points, the rest is -1.
+    X (g x r x LANES) is that of `in_lanes`; starts and stops are the positions where cells start and end. The
+    cells of each query are ascending. The nearest points come first, and the position `itself` (b) is left
+    out. If there are fewer than k points, the rest is -1, at infinity.
     """
     if kernels.take(X, queries):
-        return kernels.nearest_in_cells(X, starts, queries, cells, k)
+        return kernels.nearest_in_cells(X, starts, stops, queries, itself, cells, k)
     found = np.full((len(queries), k), -1)
-    for i, query in enumerate(queries):
-        pool = np.concatenate([np.arange(starts[c], starts[c + 1]) for c in cells[i]])
-        difference = X[pool[:: kernels.LANES] // kernels.LANES] - query[:, None]
-        distance = np.einsum("grl,grl->gl", difference, difference).ravel()
-        best = np.argsort(distance, kind="stable")[:k]
-        found[i, : len(best)] = np.where(np.isfinite(distance[best]), pool[best], -1)
-    return found
+    distances = np.full(found.shape, np.inf, dtype=np.float32)
+    for block in blocks(len(queries), _ROWS):
+        some, rows = np.unique(cells[block]), np.arange(block.stop - block.start)[:, None]
+        pool = np.concatenate([np.arange(starts[c], stops[c]) for c in some])
+        points = X[pool // kernels.LANES, :, pool % kernels.LANES]
+        wanted = np.zeros((len(rows), len(some)), dtype=bool)
+        wanted[rows, np.searchsorted(some, cells[block])] = True
+        left_out = ~np.repeat(wanted, stops[some] - starts[some], axis=1)
+        left_out |= (pool == itself[block, None]) | np.isinf(points[:, 0])
+        points[np.isinf(points)] = 0
+        D = 0.5 * np.einsum("pr,pr->p", points, points) - queries[block] @ points.T
+        D[left_out] = np.inf
+        best = np.sort(np.argpartition(D, min(k, len(pool)) - 1, axis=1)[:, :k], axis=1)
+        difference = points[best] - queries[block, None, :]
+        apart = np.sqrt(np.einsum("qkr,qkr->qk", difference, difference))
+        apart[left_out[rows, best]] = np.inf
+        nearest_first = np.argsort(apart, axis=1, kind="stable")
+        apart = apart[rows, nearest_first]
+        columns = slice(apart.shape[1])
+        distances[block, columns] = apart
+        found[block, columns] = np.where(np.isinf(apart), -1, pool[best[rows, nearest_first]])
+    return found, distances
 
 
 def _centres(X: np.ndarray, n_cells: int, rng: np.random.Generator, workers: Workers) -> np.ndarray:

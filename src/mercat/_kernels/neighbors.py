@@ -8,6 +8,7 @@ from .._data.arrays import row_product
 from ._library import LANES, exactly, run
 
 _PRODUCTS = 1 << 19  # products per selection, which fit the cache of a core
+_EMPTY = np.uint64(2**64 - 1)  # entry of an empty heap
 
 
 def smallest(
@@ -21,26 +22,32 @@ def smallest(
     if itself is None:
         itself = np.full(q, -1)
     itself = exactly(itself, np.int64)
-    values = np.full((q, k), np.inf, dtype=np.float32)
-    indices = np.full((q, k), -1, dtype=np.int64)
+    heaps = np.full((q, k), _EMPTY)
     for start in range(0, n, max(LANES, _PRODUCTS // q)):
         part = right[start : start + max(LANES, _PRODUCTS // q)]
         D = exactly(row_product(left, part.T), np.float32)
-        run("smallest", q, len(part), D, start, itself, k, values, indices)
-    return None if (indices[:, 0] < 0).any() else indices
+        run("smallest", q, len(part), D, start, itself, k, heaps)
+    return None if (heaps[:, 0] == _EMPTY).any() else heaps.astype(np.uint32).astype(np.intp)
 
 
 def nearest_in_cells(
-    X: np.ndarray, starts: np.ndarray, queries: np.ndarray, cells: np.ndarray, k: int
-) -> np.ndarray:
-    """See `_detail.neighbors.nearest_in_cells`; starts are multiples of `LANES`."""
-    found = np.full((len(queries), k), -1, dtype=np.int64)
-    values = np.full(found.shape, np.inf, dtype=np.float32)
+    X: np.ndarray,
+    starts: np.ndarray,
+    stops: np.ndarray,
+    queries: np.ndarray,
+    itself: np.ndarray,
+    cells: np.ndarray,
+    k: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """See `_detail.neighbors.nearest_in_cells`; starts and stops are multiples of `LANES`."""
+    heaps = np.full((len(queries), k), _EMPTY)
+    found, distances = np.empty(heaps.shape, np.int64), np.empty(heaps.shape, np.float32)
     X, queries = exactly(X, np.float32), exactly(queries, np.float32)
-    starts, cells = exactly(starts, np.int64), exactly(cells, np.int64)
-    shape = *cells.shape, queries.shape[1], k
-    run("nearest_in_cells", *shape, X, starts, queries, cells, values, found)
-    return found
+    integers = (exactly(a, np.int64) for a in (starts, stops, itself, cells))
+    starts, stops, itself, cells = integers
+    shape, of_queries = (*cells.shape, queries.shape[1], k), (queries, itself, cells)
+    run("nearest_in_cells", *shape, X, starts, stops, *of_queries, heaps, distances, found)
+    return found, distances
 
 
 def in_order(
