@@ -12,8 +12,8 @@ from .._data.threads import Workers
 from .._math.orientation import orthogonal_onto
 from .._math.sphere import geodesic
 from . import trials
-from .exact import ROUGH, Fit, objective_of, takes_pairs
-from .initial import many_positions, pca_positions, resized, size_of
+from .exact import ROUGH, Fit, judged, objective_of, takes_pairs
+from .initial import flat_positions, many_positions, pca_positions, resized, size_of
 from .losses import AngleLoss
 from .placement import (
     SHARP,
@@ -39,8 +39,10 @@ _JUDGED_BY = 2.5  # times as many points are placed against them; their loss dec
 _PLACED_TOGETHER = 256  # points per thread, at a time
 # Flat data fill more or less of the sphere at about the same objective, which is lowest for the smallest map.
 # Their map gets a size that is visible on a globe and does not depend on the seed.
-_USUAL_SIZE = 0.35  # root mean square arc from the centre
-_NO_DIFFERENCE = 1.004  # objectives within this factor count as equal
+_USUAL_SIZE = 0.25  # root mean square arc from the centre
+_SMALL_SIZE = 0.1  # of points in a plane, whose flat map then has nearly exact angles
+_IN_A_PLANE = 1e-6  # greatest fraction of the variance of points in a plane that is outside of it
+_NO_DIFFERENCE = 1.01  # objectives within this factor count as equal
 _CLEARLY = 0.002  # fraction of the objective by which another start must be better than the first
 
 
@@ -89,14 +91,18 @@ def best_start(
     sample: np.ndarray,
     workers: Workers,
     before: Promising | None = None,
+    complete: bool = True,
 ) -> np.ndarray:
     """Positions of all points from the best of several starts.
 
     All starts are tried for some iterations on a few points, and the most promising ones are solved. More
     points are then placed against these, and their objective decides, so that the minimum is good for all
     points and not just for the few. The paper's own start is kept unless another one is clearly better.
-    `before` contains the starts that were promising for other samples of the same data.
+    Points in a plane start at their flat map, which is smaller if they are `complete`: placing others needs
+    space. `before` contains the starts that were promising for other samples of the same data.
     """
+    if about_all.line is None and len(X_hat) > _VERY_FEW and _in_a_plane(X_hat, scores):
+        return flat_positions(scores, _SMALL_SIZE if complete else _USUAL_SIZE)
     many_there = not on_host(about_all.X) and len(X_hat) > _VERY_FEW
     if many_there and about_all.line is None and trials.known_terms():
         return _best_on_device(scores, about_all, sample, workers)
@@ -133,10 +139,10 @@ def best_start(
         )
         return as_type(landmarks, np.float32)
 
-    def judged(landmarks: LandmarkPlacer) -> float:
+    def of_many(landmarks: LandmarkPlacer) -> float:
         judge = AngleLoss(many, line=about_all.line, workers=workers, sharing=about_many)
         Y = in_parts(lambda rows: landmarks.place_roughly(rows)[0], many)
-        return objective_of(judge).value(Y)
+        return judged(objective_of(judge), Y)
 
     starts = many_positions(scores[sample[:size]])
     before = Promising() if before is None else before
@@ -148,9 +154,17 @@ def best_start(
     if len(found) > 1:
         # Favour the paper's start a little.
         handicap = np.where(promising == 0, 1 - _CLEARLY, 1.0)
-        best = int(np.argmin(np.array([judged(landmarks) for landmarks in found]) * handicap))
+        best = int(np.argmin(np.array([of_many(landmarks) for landmarks in found]) * handicap))
         before.add(promising, int(promising[best]), [landmarks.Y for landmarks in found])
     return _of_usual_size(scores, in_parts(found[best].place, single), about_all)
+
+
+def _in_a_plane(X_hat: np.ndarray, scores: np.ndarray) -> bool:
+    """Whether two components explain the variance of the points but for rounding errors."""
+    everything, plane = (
+        float(np.sum(np.var(P, axis=0, dtype=np.float64))) for P in (X_hat, scores[:, :2])
+    )
+    return everything - plane <= _IN_A_PLANE * everything
 
 
 def _sample_size(n: int) -> int:
@@ -185,17 +199,25 @@ def _best_on_device(
         X_wide, Y_wide = (xp.astype(P, widest(P)) for P in (few, Y))
         landmarks = prepare_landmarks(X_wide, Y_wide, fit.calibration, rounding=SMOOTH, terms=terms)
         landmarks = as_type(landmarks, xp.float32)
-        value = objective_of(about_many).value(landmarks.place_roughly(many)[0])
+        value = judged(objective_of(about_many), to_numpy(landmarks.place_roughly(many)[0]))
         found.append((value * (1 - _CLEARLY if promising[k] == 0 else 1.0), landmarks))
     _, landmarks = min(found, key=lambda pair: pair[0])
     return _of_usual_size(scores, to_numpy(landmarks.place(X)), about_all)
 
 
 def _of_usual_size(scores: np.ndarray, placed: np.ndarray, about_all: AngleLoss) -> np.ndarray:
-    """The placed points or the paper's start, whichever is better; at the usual size if that is as good."""
-    value = objective_of(about_all).value
+    """The placed points or the paper's start, whichever is better; at the usual size if that is as good.
+
+    A smaller map gets the usual size too, unless it is nearly exact: clusters would become too small for
+    single precision.
+    """
+    objective = objective_of(about_all)
     # The paper's start may be perfect, as for points on a line.
-    judged = ((start, value(start)) for start in (pca_positions(scores), placed))
-    best, lowest = min(judged, key=lambda pair: pair[1])
-    usual = resized(best, _USUAL_SIZE)
-    return usual if value(usual) <= _NO_DIFFERENCE * lowest else best
+    starts = ((start, judged(objective, start)) for start in (pca_positions(scores), placed))
+    best, lowest = min(starts, key=lambda pair: pair[1])
+    usual: np.ndarray = resized(best, _USUAL_SIZE)
+    if judged(objective, usual) <= _NO_DIFFERENCE * lowest:
+        return usual
+    small = size_of(best) < _USUAL_SIZE
+    exact = not takes_pairs(len(best), about_all.line, about_all.judge(best).correlation)
+    return usual if small and not exact else best
