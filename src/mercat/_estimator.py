@@ -52,7 +52,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Map of high-dimensional data on the unit sphere that preserves angles and, less strictly, distances.
 
     Points are placed on :math:`S^2` such that the angles between the geodesics of any three points match the
-    angles in the data and, with 0.3 times the weight, arc lengths match distances.
+    angles in the data and, with half the weight, arc lengths match distances.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "calibrated" fits the cosines a of the angles in the data by a = alpha + beta b, where b are the
         cosines on the map, and so maximises their Pearson correlation. For more than 100 points, unless
         angles are preserved almost exactly, it includes distances: it is the unexplained fraction of the
-        variance of the cosines, plus 0.3 times that of distances averaged with their ranks. "absolute" is the
+        variance of the cosines, plus half that of distances averaged with their ranks. "absolute" is the
         loss of the paper (arXiv:2406.09876), the root mean squared difference between a and b.
     detail : float, default=0.0
         Weight of neighbourhoods relative to angles; 0 ignores neighbourhoods. A value of 0.03 loses little

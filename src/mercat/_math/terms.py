@@ -55,7 +55,7 @@ class Weighted(NamedTuple):
 
 
 PAIR_TERMS = [
-    Weighted(DistanceTerm(), weight=0.3, weight_with_detail=1.0, ranked=True),
+    Weighted(DistanceTerm(), weight=0.5, weight_with_detail=1.0, ranked=True),
 ]
 
 

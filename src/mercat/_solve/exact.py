@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.spatial import cKDTree
 
 from .._data.arrays import Array, namespace, widest
 from .._data.threads import Workers
-from .._math.angles import AngleFit, Calibration, softening_for
-from .._math.sphere import normalize
+from .._math.angles import MIN_SOFTENING, AngleFit, Calibration, softening_for
+from .._math.sphere import normalize, squared_spacing
 from .._math.terms import PAIR_TERMS
 from .._progress import Report
 from .losses import AngleLoss, Objective, PairLoss
@@ -22,6 +23,10 @@ _WINDOW = 5  # iterations over which the decrease of the loss is measured
 # a sample, for all points, and for polished maps.
 ROUGH = 10.0
 _ROUGH, _SMOOTH, _POLISHED = (ROUGH,), (ROUGH, 1.0), (ROUGH, 0.1, 1e-4)
+# In clusters, the last softening is this multiple of the squared spacing of nearby points: with more, angles
+# within clusters are lost; with less, neighbourhoods.
+_CLUSTER_FACTOR, _NEIGHBOR = 10.0, 6
+_COMPARED_AT = 0.01  # fraction of the last softening with which starts are compared
 # Without softening, many points form rings that are not in the data, unless angles fit nearly exactly.
 _FEW, _NEARLY_EXACT = 100, 0.985  # points, correlation of the angles
 _NEEDS_DOUBLE = 1e-3  # softening below which single precision is too coarse
@@ -43,6 +48,27 @@ def objective_of(angles: AngleLoss) -> Objective:
     if not takes_pairs(len(angles.X), angles.line, 0.0):
         return Objective(angles)
     return Objective(angles, [PairLoss(angles, t.term, t.weight, t.ranked) for t in PAIR_TERMS])
+
+
+def last_softening(Y: np.ndarray) -> float:
+    """Softening of the last descent, see `softening_for`: 1, or less if the points form tight clusters.
+
+    Without clusters, half the points of a normal or uniform distribution in the plane have their k-th
+    neighbour within a squared distance of 2 k times `squared_spacing`.
+    """
+    distance = cKDTree(Y).query(Y, [_NEIGHBOR + 1])[0]
+    expected = 2 * _NEIGHBOR * max(squared_spacing(Y), MIN_SOFTENING)
+    return float(np.clip(_CLUSTER_FACTOR * np.median(distance) ** 2 / expected, _NEEDS_DOUBLE, 1.0))
+
+
+def compared_objective(objective: Objective, Y: np.ndarray) -> float:
+    """The objective at Y with little softening, which is proportional to the spacing.
+
+    With the least one, it would be lower for smaller maps in single precision.
+    """
+    if objective.angles.line is not None:
+        return objective.value(Y)
+    return objective.value(Y, softening_for(Y, _COMPARED_AT * last_softening(Y)))
 
 
 class _NoLowerLossError(Exception):
@@ -75,8 +101,8 @@ def solve_exact(
 
     Directions jump where two points meet, which causes local minima between neighbours. So the objective is
     first minimised with directions softened at three times the spacing of the points, in single precision,
-    and then, if `careful`, at their spacing. Few points, maps that fit nearly exactly, and the paper's
-    objective are polished: with less softening, finally in double precision, by angles alone.
+    and then, if `careful`, at their spacing, or less in clusters. Few points, maps that fit nearly exactly,
+    and the paper's objective are polished: with less softening, finally in double precision, by angles alone.
     """
     history: list[float] = []
     start, xp = Y, namespace(X)
@@ -85,8 +111,9 @@ def solve_exact(
         objective = objective_of(loss_of(xp.astype(X, xp.float32), sharing=sharing))
         steps = _FEWER_STEPS if careful or one_of_many else _STEPS_TRIED
         fractions = _SMOOTH if careful else _ROUGH
-        for fraction in fractions:
-            stage_tol = tol if fraction == fractions[-1] else _FOR_STARTS * tol
+        for stage in fractions:
+            stage_tol = tol if stage == fractions[-1] else _FOR_STARTS * tol
+            fraction = stage if stage == ROUGH else last_softening(Y)
             Y, status = _descend(
                 objective, fraction, Y, max_iter, stage_tol, history, report, steps, one_of_many
             )

@@ -303,9 +303,9 @@ class Objective(NamedTuple):
     angles: AngleLoss
     pairs: Sequence[PairLoss] = ()
 
-    def value(self, Y: np.ndarray) -> float:
+    def value(self, Y: np.ndarray, softening: float | None = None) -> float:
         """Sum of the terms at Y (n x 3)."""
-        return self.angles.judge(Y).loss ** 2 + sum(term.value(Y) for term in self.pairs)
+        return self.angles.judge(Y, softening).loss ** 2 + sum(term.value(Y) for term in self.pairs)
 
     def evaluate(self, Y: np.ndarray, softening: float) -> tuple[float, np.ndarray]:
         """Sum of the terms at Y (n x 3) and its gradient, tangent to the sphere."""

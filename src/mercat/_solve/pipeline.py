@@ -374,6 +374,7 @@ def descend(
             sample=np.arange(len(X_hat)) if sample is None else sample,
             workers=plan.workers,
             before=plan.before,
+            complete=careful,
         )
     report = reporter(plan.progress, plan.callback)
     fit = descend(X, start, report=report, careful=careful, sharing=angles)

@@ -12,8 +12,8 @@ from .._data.threads import Workers
 from .._math.orientation import orthogonal_onto
 from .._math.sphere import geodesic
 from . import trials
-from .exact import ROUGH, Fit, objective_of, takes_pairs
-from .initial import pca_positions, resized, size_of, start_positions
+from .exact import ROUGH, Fit, compared_objective, objective_of, takes_pairs
+from .initial import flat_positions, pca_positions, resized, size_of, start_positions
 from .losses import AngleLoss
 from .placement import (
     SHARP,
@@ -41,8 +41,12 @@ _TEST_FACTOR = 2.5  # times as many points are placed against them; their object
 _POINTS_PER_BLOCK = 256  # placed by a thread at a time
 # Flat data fill more or less of the sphere at about the same objective, which is lowest for the smallest map.
 # Their map gets a size that is visible on a globe and does not depend on the seed.
-_USUAL_SIZE = 0.35  # root mean square arc from the centre
-_EQUAL_FACTOR = 1.004  # objectives within this factor count as equal
+_USUAL_SIZE = 0.25  # root mean square arc from the centre
+_SMALL_SIZE = 0.1  # of points in a plane, whose flat map then has nearly exact angles
+_PLANE_TOLERANCE = (
+    1e-6  # largest fraction of the variance of points in a plane that is outside of it
+)
+_EQUAL_FACTOR = 1.01  # objectives within this factor count as equal
 # Fraction of the objective by which another start must be better than the first.
 _MIN_IMPROVEMENT = 0.002
 
@@ -92,14 +96,18 @@ def best_start(
     sample: np.ndarray,
     workers: Workers,
     before: Promising | None = None,
+    complete: bool = True,
 ) -> np.ndarray:
     """Positions of all points from the best of several starts.
 
     All starts are tried for some iterations on a few points, and the most promising ones are solved. More
     points are then placed against these, and their objective decides, so that the minimum is good for all
     points and not just for the few. The paper's own start is kept unless another one is clearly better.
-    `before` contains the starts that were promising for other samples of the same data.
+    Points in a plane start at their flat map, which is smaller if they are `complete`: placing others needs
+    space. `before` contains the starts that were promising for other samples of the same data.
     """
+    if angles.line is None and len(X_hat) > _VERY_FEW and _in_a_plane(X_hat, scores):
+        return flat_positions(scores, _SMALL_SIZE if complete else _USUAL_SIZE)
     on_device = not on_host(angles.X) and len(X_hat) > _VERY_FEW
     if on_device and angles.line is None and trials.known_terms():
         return _best_on_device(scores, angles, sample, workers)
@@ -139,7 +147,7 @@ def best_start(
     def test_objective(landmarks: LandmarkPlacer) -> float:
         loss = AngleLoss(X_test, line=angles.line, workers=workers, sharing=test_angles)
         Y = in_blocks(lambda rows: landmarks.place_roughly(rows)[0], X_test)
-        return objective_of(loss).value(Y)
+        return compared_objective(objective_of(loss), Y)
 
     starts = start_positions(scores[sample[:size]])
     before = Promising() if before is None else before
@@ -155,6 +163,14 @@ def best_start(
         best = int(np.argmin(objectives * factors))
         before.add(promising, int(promising[best]), [landmarks.Y for landmarks in solutions])
     return _with_usual_size(scores, in_blocks(solutions[best].place, X), angles)
+
+
+def _in_a_plane(X_hat: np.ndarray, scores: np.ndarray) -> bool:
+    """Whether two components explain the variance of the points but for rounding errors."""
+    everything, plane = (
+        float(np.sum(np.var(P, axis=0, dtype=np.float64))) for P in (X_hat, scores[:, :2])
+    )
+    return everything - plane <= _PLANE_TOLERANCE * everything
 
 
 def _sample_size(n: int) -> int:
@@ -193,17 +209,27 @@ def _best_on_device(
             X_wide, Y_wide, fit.calibration, softening_fraction=SMOOTH, terms=terms
         )
         landmarks = as_type(landmarks, xp.float32)
-        value = objective_of(test_angles).value(landmarks.place_roughly(X_test)[0])
+        Y_test = to_numpy(landmarks.place_roughly(X_test)[0])
+        value = compared_objective(objective_of(test_angles), Y_test)
         solutions.append((value * (1 - _MIN_IMPROVEMENT if promising[k] == 0 else 1.0), landmarks))
     _, landmarks = min(solutions, key=lambda pair: pair[0])
     return _with_usual_size(scores, to_numpy(landmarks.place(X)), angles)
 
 
 def _with_usual_size(scores: np.ndarray, placed: np.ndarray, angles: AngleLoss) -> np.ndarray:
-    """The placed points or the paper's start, whichever is better; at the usual size if that is as good."""
-    value = objective_of(angles).value
+    """The placed points or the paper's start, whichever is better; at the usual size if that is as good.
+
+    A smaller map gets the usual size too, unless it is nearly exact: clusters would become too small for
+    single precision.
+    """
+    objective = objective_of(angles)
     # The paper's start may be perfect, as for points on a line.
-    candidates = ((start, value(start)) for start in (pca_positions(scores), placed))
+    starts = (pca_positions(scores), placed)
+    candidates = ((start, compared_objective(objective, start)) for start in starts)
     best, lowest = min(candidates, key=lambda pair: pair[1])
-    usual = resized(best, _USUAL_SIZE)
-    return usual if value(usual) <= _EQUAL_FACTOR * lowest else best
+    usual: np.ndarray = resized(best, _USUAL_SIZE)
+    if compared_objective(objective, usual) <= _EQUAL_FACTOR * lowest:
+        return usual
+    smaller = size_of(best) < _USUAL_SIZE
+    exact = not takes_pairs(len(best), angles.line, angles.judge(best).correlation)
+    return usual if smaller and not exact else best
