@@ -73,13 +73,12 @@ def test_placed_points_keep_their_positions_for_any_landmarks():
     X = 1.1 * X  # landmarks are chosen by the values of the rows
     fresh = Mercat(random_state=1, **few).fit(X)
     aligned = Mercat(random_state=1, **few).fit(X, align_to=_grown_positions(old, m, len(X)))
-    assert median_angle(aligned.embedding_[:m], old.embedding_) < 2
-    assert (
-        median_angle(
-            fresh.turn(fresh.embedding_[:m], old.embedding_).embedding_[:m], old.embedding_
-        )
-        > 3
+    turned = fresh.turn(fresh.embedding_[:m], old.embedding_)
+    moved, moved_if_fresh = (
+        median_angle(model.embedding_[:m], old.embedding_) for model in (aligned, turned)
     )
+    assert moved < 1.4  # on a map of size 14 degrees
+    assert moved_if_fresh > 2.1
     lost = angle_preservation(X, fresh.embedding_) - angle_preservation(X, aligned.embedding_)
     assert lost < 0.01
     np.testing.assert_allclose(aligned.point_loss_.mean(), fresh.point_loss_.mean(), rtol=0.05)

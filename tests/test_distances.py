@@ -198,7 +198,7 @@ def test_placed_points_use_the_ranks_of_the_landmarks():
     term = PlacedTerm(fitted_to(DistanceTerm(), X, Y, scale), 0.7, scale)
     with Workers(1) as workers:
         calibration = AngleLoss(X, line=None, workers=workers).judge(Y).calibration
-    how = {"n_apex_legs": n, "rounding": 1e-9, "terms": (term,)}
+    how = {"n_apex_legs": n, "softening_fraction": 1e-9, "terms": (term,)}
     landmarks = prepare_landmarks(X[1:], Y[1:], calibration, **how)
     energy, angles = (Energy(X[:1], k) for k in (landmarks, landmarks._replace(terms=())))
     p, q, variance = term.term
