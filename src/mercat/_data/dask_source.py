@@ -35,7 +35,7 @@ from .source import FAN_IN, RowSource, merged, rows_to_sum
 from .sparse import checked_csr
 from .threads import Workers
 
-# Rows of a chunk that are placed at a time. Each needs about 1 kB; with detail, rows that are placed together
+# Rows of a chunk that are placed at a time. Each needs a few kB; with detail, rows that are placed together
 # share the points read from memory to find their neighbours.
 _ROWS_AT_ONCE = 1 << 14
 T = TypeVar("T")
