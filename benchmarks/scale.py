@@ -38,7 +38,7 @@ PEERS = ("umap", "tsne", "pacmap")
 DIMENSIONS, CLUSTERS = 50, 20
 DETAIL = 0.3
 # Rows per chunk: with detail 10 MB, so that workers of 1 GB also hold two copies of a million points.
-MOST_ROWS, MOST_ROWS_WITH_DETAIL = 200_000, 50_000
+MAX_ROWS, MAX_ROWS_WITH_DETAIL = 200_000, 50_000
 
 
 def clusters(n: int, seed: int = 0) -> np.ndarray:
@@ -247,7 +247,7 @@ def dask(arguments: argparse.Namespace) -> dict[str, Any]:
     from mercat import Mercat
 
     n = arguments.rows
-    rows = min(MOST_ROWS_WITH_DETAIL if arguments.detail else MOST_ROWS, n // 10)
+    rows = min(MAX_ROWS_WITH_DETAIL if arguments.detail else MAX_ROWS, n // 10)
     detail = {"detail": arguments.detail, "n_detail": arguments.n_detail}
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         path = Path(folder) / "X.npy"

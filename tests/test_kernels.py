@@ -442,7 +442,7 @@ def test_loss_of_all_points(level, n, r, line):
 
 
 def test_more_points_than_the_kernel_supports(level):
-    n = kernels.MOST_APICES + 1
+    n = kernels.MAX_APICES + 1
     X, Y = random_sphere(n, 0).astype(np.float32), random_sphere(n, 1).astype(np.float32)
     loss = AngleLoss(X, line=None, workers=Workers(1))
     all_but_one = AngleLoss(X[1:], line=None, workers=Workers(1))

@@ -89,7 +89,7 @@ def test_noise_is_searched_in_enough_cells(monkeypatch, most):
     monkeypatch.setattr("mercat._detail.neighbors._ALL_PAIRS_UP_TO", 10)
     monkeypatch.setattr("mercat._detail.neighbors._POINTS_PER_CELL", (50, 50))
     monkeypatch.setattr("mercat._detail.neighbors._CELLS_SEARCHED", 3)
-    monkeypatch.setattr("mercat._detail.neighbors._MOST_CELLS", most)
+    monkeypatch.setattr("mercat._detail.neighbors._MAX_CELLS", most)
     X = np.random.default_rng(0).normal(size=(4000, 30)).astype(np.float32)
     found = run(nearest, X, 15, np.random.default_rng(1)).indices
     recall = np.mean([len(set(a) & set(b)) / 15 for a, b in zip(found, truth(X, 15), strict=True)])

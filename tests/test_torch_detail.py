@@ -68,7 +68,7 @@ def test_all_pairs_give_the_nearest_points(device):
 def test_cells_give_nearly_all_of_the_nearest_points(device, monkeypatch):
     monkeypatch.setattr(tiles, "_ALL_PAIRS_UP_TO", 100)
     monkeypatch.setattr(tiles, "_POINTS_PER_CELL", 100)
-    monkeypatch.setattr(tiles, "_FEWEST_TILES", 1)
+    monkeypatch.setattr(tiles, "_MIN_TILES", 1)
     X = data(4000)
     found = tiles.nearest(torch.as_tensor(X).to(device), 15, np.random.default_rng(0))
     indices = to_numpy(found.indices)

@@ -8,14 +8,14 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import validate_data
 
-from ._data.checks import LEAST_POINTS, as_numbers, check_distances, check_unit
+from ._data.checks import MIN_MAP_POINTS, as_numbers, check_distances, check_unit
 from ._data.sampling import sample_of
 from ._data.source import RowSource
 from ._detail.neighbors import check_neighbors
 from ._math.sphere import normalize
 from ._parameters import PARAMETERS
 from ._reduce.reducer import LINEAR
-from ._solve.anchors import LEAST_ANCHORS
+from ._solve.anchors import MIN_ANCHORS
 
 _MAX_DETAIL_ROWS = 1_000_000  # rows of data that need not fit in memory
 
@@ -73,7 +73,7 @@ def require_supported(
 
 def check_data(model: Any, X: Any, source: RowSource, *, fitting: bool) -> None:
     """Check the number of rows of X, their values and the column names, which a fit stores."""
-    n, least = source.shape[0], LEAST_POINTS if fitting else 1
+    n, least = source.shape[0], MIN_MAP_POINTS if fitting else 1
     if n < least:
         raise ValueError(f"X must have at least {least} rows, got n_samples={n}.")
     source.check_values(names=getattr(X, "columns", None))
@@ -115,9 +115,9 @@ def check_positions(align_to: Any, n: int) -> np.ndarray:
             f"align_to must be a fitted Mercat or an array of shape ({n}, 3), got {positions.shape}."
         )
     known = ~np.isnan(positions).any(axis=1)
-    if known.sum() < LEAST_ANCHORS:
+    if known.sum() < MIN_ANCHORS:
         raise ValueError(
-            f"align_to must have positions of at least {LEAST_ANCHORS} points, got {known.sum()}."
+            f"align_to must have positions of at least {MIN_ANCHORS} points, got {known.sum()}."
         )
     positions[known] = check_unit("align_to", positions[known])
     positions[~known] = np.nan

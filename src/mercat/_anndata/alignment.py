@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._solve.anchors import LEAST_ANCHORS, Anchors
+from .._solve.anchors import MIN_ANCHORS, Anchors
 from .keys import require_anndata, short_of, sphere_of
 from .maps import stored_model
 
@@ -27,9 +27,9 @@ def shared_cells(adata: AnnData, other: AnnData, key: str) -> Anchors:
             )
     rows_in_adata = adata.obs_names.get_indexer(other.obs_names)
     shared = rows_in_adata >= 0
-    if shared.sum() < LEAST_ANCHORS:
+    if shared.sum() < MIN_ANCHORS:
         raise ValueError(
-            f"align_to must share at least {LEAST_ANCHORS} cells with adata, got {int(shared.sum())}: pass "
+            f"align_to must share at least {MIN_ANCHORS} cells with adata, got {int(shared.sum())}: pass "
             "align_on= to align by labels."
         )
     positions = np.full((adata.n_obs, 3), np.nan)

@@ -12,7 +12,7 @@ import scipy.sparse
 from .._parameters import PARAMETERS, Choice, Integer, Number
 from .arrays import blocks
 
-LEAST_POINTS = 4  # minimum number of points of a map
+MIN_MAP_POINTS = 4  # minimum number of points of a map
 # Tolerance for the length of unit vectors: the relative error of half precision is at most 5e-4.
 UNIT_TOLERANCE = 2e-3
 
@@ -124,8 +124,8 @@ def check_distances(distances: np.ndarray, *, square: bool) -> None:
     if square and n != width:
         among = distances[:width]
         fault = ""
-        if n < width or width < LEAST_POINTS:
-            fault = f"must be at least {LEAST_POINTS} and at most the number of rows"
+        if n < width or width < MIN_MAP_POINTS:
+            fault = f"must be at least {MIN_MAP_POINTS} and at most the number of rows"
         elif float(np.abs(among - among.T).max()) > 1e-6 * float(np.abs(among).max()):
             fault = "must have symmetric distances to each other"
         if fault:

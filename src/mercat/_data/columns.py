@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 # Integers with at most this many distinct values are classes, others are numbers.
 MAX_INTEGER_CATEGORIES = 20
 # A column with more distinct values than this is not chosen to colour a map by default.
-MOST_KINDS = 50
+MAX_CLASSES = 50
 HEX = "#[0-9A-Fa-f]{6}"  # pattern of colours that are safe in HTML
 
 
@@ -71,7 +71,7 @@ def few_values(integers: NDArray[Any]) -> NDArray[Any] | None:
 
 def groups(kinds: int, n: int) -> bool:
     """Whether a column of n values, `kinds` of them distinct, may colour a map by default."""
-    return 2 <= kinds <= min(MOST_KINDS, n // 2)
+    return 2 <= kinds <= min(MAX_CLASSES, n // 2)
 
 
 def natural_key(text: str) -> list[tuple[int, int, str]]:

@@ -22,7 +22,7 @@ from .arrays import blocks
 T = TypeVar("T")
 R = TypeVar("R")
 _BLOCKS_PER_THREAD = 2
-_FEWEST_ROWS, _MOST_ROWS = 1024, 1 << 14  # per block
+_MIN_ROWS, _MAX_ROWS = 1024, 1 << 14  # per block
 
 
 class _SingleThreadedBlas:
@@ -182,7 +182,7 @@ class Workers:
     def shares(self, n: int) -> list[slice]:
         """Blocks of n rows, a few per thread, for functions whose results do not depend on the blocks."""
         size = -(-n // (_BLOCKS_PER_THREAD * self.n_jobs))
-        return blocks(n, min(max(size, _FEWEST_ROWS), _MOST_ROWS))
+        return blocks(n, min(max(size, _MIN_ROWS), _MAX_ROWS))
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield function(item) for each item, in order, with a bounded number of pending results."""

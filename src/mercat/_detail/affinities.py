@@ -88,7 +88,7 @@ def longest_steps(X: Array, graph: Any, lengths: Array, workers: Workers) -> Arr
     """Longest step on the best path to the neighbour, for each edge of a CSR graph.
 
     Paths lead from the point through any of its neighbours; the best one has the shortest longest step (a
-    minimax path). Rows of more than `MOST_EDGES` edges keep the lengths of their edges.
+    minimax path). Rows of more than `MAX_EDGES` edges keep the lengths of their edges.
     """
     if on_host(X) and kernels.available():
         return kernels.longest_steps(X, graph, lengths, workers.n_jobs)
@@ -97,12 +97,12 @@ def longest_steps(X: Array, graph: Any, lengths: Array, workers: Workers) -> Arr
     width = int(xp.max(degrees))
     if device_kernels.take(X, lengths) and device_kernels.edges_fit(width):
         return device_kernels.longest_steps(X, graph, lengths, width)
-    width = min(width, kernels.MOST_EDGES)
+    width = min(width, kernels.MAX_EDGES)
     own, column = (xp.arange(size, **beside(X)) for size in (len(X), width))
 
     def part(rows: slice) -> Array:
         ends, degree = graph.indptr[rows.start : rows.stop + 1], degrees[rows]
-        short = (degree <= kernels.MOST_EDGES)[:, None]
+        short = (degree <= kernels.MAX_EDGES)[:, None]
         inside = (column < degree[:, None]) & short
         at = xp.where(inside, ends[:-1, None] + column, xp.zeros_like(ends[:-1, None]))
         # Rows are padded with the point itself, which does not improve any path.

@@ -44,7 +44,7 @@ _ROUNDS = 4  # of Lloyd's algorithm
 _JUDGED_BY = 256  # points with an exact search, which determine the number of cells ...
 _ENOUGH = 0.98  # ... such that this fraction of their neighbours is found
 # Bounds the time; in, e.g., ten million points of noise, fewer neighbours are found.
-_MOST_CELLS = 200
+_MAX_CELLS = 200
 
 
 class Search:
@@ -218,7 +218,7 @@ class Cells:
 
         found = np.concatenate(list(workers.map(ranks, blocks(len(sample), 16))))
         enough = int(np.quantile(found, _ENOUGH, method="higher"))
-        return min(max(enough, _CELLS_SEARCHED), _MOST_CELLS, len(self.centres))
+        return min(max(enough, _CELLS_SEARCHED), _MAX_CELLS, len(self.centres))
 
     def nearest(self, workers: Workers) -> np.ndarray:
         """Indices of the points found near each of the points (n x k), nearest first."""

@@ -41,7 +41,7 @@ from .._math.angles import (
     map_moments,
     mean_square,
 )
-from .._math.distances import LEAST_SINE, DistanceTerm
+from .._math.distances import MIN_SINE, DistanceTerm
 from .._math.sphere import tangent_frame
 from .._math.terms import PAIR_TERMS, PairTerm, fitted_to
 
@@ -298,7 +298,7 @@ def numbers_for_kernels(
     distances = pairs[0] if pairs else PairForces(DistanceTerm(), 0.0)
     term: Any = distances.term
     of_angles = *angles.calibration, anchors.softening, 1 / count, steepest
-    return *of_angles, term.p, term.q, LEAST_SINE, *distances.factors(m)
+    return *of_angles, term.p, term.q, MIN_SINE, *distances.factors(m)
 
 
 def _force_in_c(

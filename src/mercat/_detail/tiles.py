@@ -18,11 +18,11 @@ _TILE = 64  # points
 _GROUP = 32  # points represented by their smallest distance in a first selection
 _ALL_PAIRS_UP_TO = 100_000  # largest number of points for the exact search
 _POINTS_PER_CELL = 500  # more for very many points, so that there are at most ...
-_MOST_CELLS = 32768  # ... this number of cells
+_MAX_CELLS = 32768  # ... this number of cells
 _TRAINING = 20  # points per centre used to compute the centres
 _ROUNDS = 4  # of Lloyd's algorithm
-_FEWEST_TILES = 160  # to search: ten thousand points
-_MOST_TILES = 1600  # bounds the time; in, e.g., ten million points of noise, fewer are found
+_MIN_TILES = 160  # to search: ten thousand points
+_MAX_TILES = 1600  # bounds the time; in, e.g., ten million points of noise, fewer are found
 _JUDGED_BY = 256  # points with an exact search, which determine the number of tiles ...
 _ENOUGH = 0.97  # ... such that this fraction of their neighbours is found
 _NUMBERS = 1 << 28  # in the products of a block of tiles
@@ -186,7 +186,7 @@ def _cells(X: Any, rng: np.random.Generator) -> tuple[_Cells, Any]:
     import torch
 
     n = X.shape[0]
-    centres = _centres(X, min(max(1, n // _POINTS_PER_CELL), _MOST_CELLS), rng)
+    centres = _centres(X, min(max(1, n // _POINTS_PER_CELL), _MAX_CELLS), rng)
     cell = _nearest_centres(X, centres)
     order = cell.argsort(stable=True)
     counts = torch.bincount(cell, minlength=len(centres))
@@ -281,4 +281,4 @@ def _reach(X: Any, cells: _Cells, k: int, rng: np.random.Generator) -> int:
         needed.append(rank.gather(1, cell) + there - cells.first[cell] + 1)
     needed = torch.cat(needed).reshape(-1).sort()[0]
     enough = int(needed[min(len(needed) - 1, int(np.ceil(_ENOUGH * (len(needed) - 1))))])
-    return min(max(enough, _FEWEST_TILES), _MOST_TILES)
+    return min(max(enough, _MIN_TILES), _MAX_TILES)

@@ -13,19 +13,19 @@ In C, inverse distances in the data, 0 for points that coincide, are called `nea
 """
 
 from ._library import LANES, aligned_zeros, available, describe, switched, take
-from .affinities import MOST_EDGES, longest_steps
+from .affinities import MAX_EDGES, longest_steps
 from .angles import apex_gradient, bearings, data_moments, inverse_distances, moments
 from .descent import Anchors, anchors_of, attraction, far_forces, move, settle
 from .distances import arc_residuals, half_ranks
-from .loss import MOST_APICES, Apices, apices_of, loss_forces, loss_sums
+from .loss import MAX_APICES, Apices, apices_of, loss_forces, loss_sums
 from .neighbors import in_order, nearest_in_cells, smallest
 from .placement import Landmarks, gradients, landmarks_of, place
 from .repulsion import charge, fill_table, filter_spectrum, read_field
 
 __all__ = [
     "LANES",
-    "MOST_APICES",
-    "MOST_EDGES",
+    "MAX_APICES",
+    "MAX_EDGES",
     "Anchors",
     "Apices",
     "Landmarks",

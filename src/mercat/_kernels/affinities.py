@@ -8,7 +8,7 @@ import numpy as np
 
 from ._library import exactly, run
 
-MOST_EDGES = 128  # most edges of a row for which paths are searched
+MAX_EDGES = 128  # most edges of a row for which paths are searched
 
 
 def longest_steps(X: np.ndarray, graph: Any, lengths: np.ndarray, n_threads: int) -> np.ndarray:

@@ -25,7 +25,7 @@ UNIT = 2.0**32  # charges are counted in integers of this unit
 _ROWS = 16  # points per program, for kernels with a tile of points and landmarks
 _NUMBERS = 1024  # entries of a tile of points and all landmarks
 _BLOCK = 256  # points per program, for other kernels
-_MOST_LEGS = 128  # landmarks in one tile
+_MAX_LEGS = 128  # landmarks in one tile
 _ENERGIES = {"ROWS": 1, "num_warps": 1}  # one warp per point, so that sums need no barrier
 _PATHS = {"WIDTH": 32, "PART": 64, "num_warps": 1}  # edges of a row, and columns at a time
 _COPIES, _NODES = 64, 1 << 22  # most copies of a grid for additions, and about the nodes of all
@@ -201,7 +201,7 @@ def move(
 
 def legs_fit(m: int) -> bool:
     """Whether m landmarks fit into a tile."""
-    return m <= _MOST_LEGS
+    return m <= _MAX_LEGS
 
 
 def _tile(m: int) -> int:

@@ -26,7 +26,7 @@ from .. import _kernels as kernels
 from .._data.arrays import Array, like, namespace, row_dot, row_product, to_numpy
 from .._kernels import device as device_kernels
 
-LEAST_SINE = 0.03  # bounds the gradient where two points coincide or are antipodal
+MIN_SINE = 0.03  # bounds the gradient where two points coincide or are antipodal
 N_STEPS = 64  # intervals between quantiles, in which ranks are interpolated
 _RANKED = 200  # points whose distances are ranked, taken at equal steps ...
 _SORTED_BY = 8  # ... after sorting by this number of columns
@@ -111,17 +111,17 @@ class DistanceTerm(NamedTuple):
         """
         if kernels.take(Y, others, inverse_distance) and Y.dtype == "float32":
             line = self.p, self.q
-            return kernels.arc_residuals(inverse_distance, Y, others, *line, LEAST_SINE, n_threads)
+            return kernels.arc_residuals(inverse_distance, Y, others, *line, MIN_SINE, n_threads)
         on_device = device_kernels.take(Y, others, inverse_distance)
         if on_device and device_kernels.legs_fit(len(others)):
-            return device_kernels.arc_residuals(inverse_distance, Y, others, self[:2], LEAST_SINE)
+            return device_kernels.arc_residuals(inverse_distance, Y, others, self[:2], MIN_SINE)
         xp = namespace(Y)
         apart = inverse_distance > 0
         d = apart / xp.where(apart, inverse_distance, xp.ones_like(inverse_distance))
         cosine = xp.clip(Y @ others.T, -1, 1)
         arc = xp.acos(cosine)
         residual = d - self.p - self.q * arc
-        sine = xp.sqrt(xp.clip(1 - cosine * cosine, LEAST_SINE**2, None))
+        sine = xp.sqrt(xp.clip(1 - cosine * cosine, MIN_SINE**2, None))
         gradient = 2 * self.q * row_product(residual / sine, others)
         sums = (
             xp.sum(d, axis=1),

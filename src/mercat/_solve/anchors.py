@@ -24,7 +24,7 @@ from .fitted_map import ScoredMap
 from .losses import AngleLoss
 from .placement import as_type, prepare_landmarks
 
-LEAST_ANCHORS = 4
+MIN_ANCHORS = 4
 # Fractions of the way from the other map to the end of the descent.
 _STEPS = (0.0, 0.125, 0.25, 0.5, 0.75)
 _MAX_CORRELATION_LOSS = 0.005  # by stopping early
@@ -42,9 +42,9 @@ class Anchors(NamedTuple):
     def of_rows(self, rows: np.ndarray) -> Anchors:
         """Anchors of some rows, in their order."""
         anchors = Anchors(self.positions[rows])
-        if len(anchors.known) < LEAST_ANCHORS:
+        if len(anchors.known) < MIN_ANCHORS:
             raise ValueError(
-                f"n_detail must leave at least {LEAST_ANCHORS} points of the map in align_to, got "
+                f"n_detail must leave at least {MIN_ANCHORS} points of the map in align_to, got "
                 f"{len(rows)}, which leaves {len(anchors.known)}."
             )
         return anchors

@@ -9,7 +9,7 @@ from .. import _kernels as kernels
 from .._data.arrays import Array, namespace, row_dot, unstack, widest
 from .._kernels import device
 from .._math.angles import Calibration, bearings, distance_tolerances
-from .._math.distances import LEAST_SINE, DistanceTerm, HalfRanks
+from .._math.distances import MIN_SINE, DistanceTerm, HalfRanks
 from .._math.sphere import tangent_frame
 from .._math.terms import PairTerm
 
@@ -94,7 +94,7 @@ class Landmarks(_Fields):
         """Weight, line and smallest sine of the distance term, for the kernels."""
         weight, term = self.weighted_terms[0] if self.terms else (0.0, DistanceTerm())
         assert isinstance(term, DistanceTerm)
-        return weight, term.p, term.q, LEAST_SINE
+        return weight, term.p, term.q, MIN_SINE
 
     @functools.cached_property
     def for_kernels(self) -> kernels.Landmarks:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from .._data.arrays import Array, namespace
 from .._math.angles import MIN_SOFTENING
-from .._math.distances import LEAST_SINE, DistanceTerm
+from .._math.distances import MIN_SINE, DistanceTerm
 from .._math.sphere import tangent_frame
 from .._math.terms import PAIR_TERMS
 from .losses import AngleLoss
@@ -137,7 +137,7 @@ class Objectives:
         left = torch.where(some, 1 - q * covariance / variance, 0.0).clamp_(min=0)
         scale = torch.where(some, 4 * self._weight * q / (count * variance), 0.0)
         residual = self._d - (d - q * arcs)[:, None, None] - q[:, None, None] * arc
-        residual *= (1 - cosine * cosine).clamp_(min=LEAST_SINE**2).rsqrt_() * self._others
+        residual *= (1 - cosine * cosine).clamp_(min=MIN_SINE**2).rsqrt_() * self._others
         return self._weight * left, scale[:, None, None] * (residual @ Y)
 
 

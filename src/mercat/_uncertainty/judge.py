@@ -37,10 +37,10 @@ from .maps import (
 from .points import Halves, Judge, Legs, OtherMap, Taken
 from .record import Uncertainty
 
-_LEAST_MAPS = 4
+_MIN_MAPS = 4
 _COMPARED = 200  # number of landmarks compared with the map
-_MOST_APART = 0.1  # largest median distance from the map, in map sizes
-_LEAST_WITH_DETAIL = 10  # points, of which other maps have half
+_MAX_MEDIAN_DISTANCE = 0.1  # largest median distance from the map, in map sizes
+_MIN_POINTS_WITH_DETAIL = 10  # points, of which other maps have half
 # Without detail, the variance of positions should be inversely proportional to the number of rows of a map.
 # Between maps of new data, it is larger by about this factor (chosen empirically, benchmarks/calibration.py).
 # With detail, it depends on the nearest rows, not on their number.
@@ -98,7 +98,7 @@ def uncertainty(
             "the data that reach this step."
         )
     check_is_fitted(model)
-    check_integer("n_maps", n_maps, _LEAST_MAPS)
+    check_integer("n_maps", n_maps, _MIN_MAPS)
     if model.solver == "algorithm1":
         raise ValueError(
             "model must be fitted by solver='exact' or 'landmarks', got solver='algorithm1'."
@@ -119,10 +119,10 @@ def uncertainty(
                 "uncertainty of a map with detail needs X in memory and all points in the descent, got "
                 f"detail={model.detail!r}, n_detail={model.n_detail!r} and X as a {type(X).__name__}."
             )
-        if model.detail > 0 and n < _LEAST_WITH_DETAIL:
+        if model.detail > 0 and n < _MIN_POINTS_WITH_DETAIL:
             raise ValueError(
-                f"X must have at least {_LEAST_WITH_DETAIL} rows for the uncertainty of a map with detail, "
-                f"got {n}: other maps have half of them."
+                f"X must have at least {_MIN_POINTS_WITH_DETAIL} rows for the uncertainty of a map with "
+                f"detail, got {n}: other maps have half of them."
             )
         if n != len(model.embedding_):
             raise ValueError(
@@ -211,7 +211,7 @@ def _taken(model: Mercat, plan: Plan, rows: np.ndarray) -> Taken:
     some = found.some(model.landmarks_[:_COMPARED])
     again = placed(model._placer.against, some.X, plan.workers) @ model._rotation.T
     apart, size = float(np.median(geodesic(again, some.Y.astype(np.float64)))), size_of(found.Y)
-    if apart > _MOST_APART * size:
+    if apart > _MAX_MEDIAN_DISTANCE * size:
         raise ValueError(
             "X must be the data that the model was fitted to, in the same order, got rows that the model "
             f"places at a median distance of {np.degrees(apart):.2g} degrees from its own points, on a map "

@@ -32,13 +32,13 @@ from .._solve.starts import Promising
 from .points import N_LEGS, Legs, OtherMap, Taken, monomials, warped
 
 # Points among which neighbours are searched: all points if few, else a sample.
-_LEAST_REFERENCE, _REFERENCE_PAIRS = 1000, 4_000_000
+_MIN_REFERENCE, _REFERENCE_PAIRS = 1000, 4_000_000
 N_PROBES = 1000  # number of reference points (probes) whose positions on the maps are compared
 _N_NULL = 2000  # points of permuted data that are placed, in addition to the landmarks
 _N_NULL_EXACT = 1500  # points of permuted data in an exact fit
 # Largest distance, in radians, between the position from a start on the map and that from a full search, and
 # the fraction of points above it from which the full search is used.
-_REARRANGED, _MOST_MISSED = 0.1, 0.02
+_REARRANGED, _MAX_MISSED = 0.1, 0.02
 # Correlation of the angles below which all samples share their sums over the data.
 _FAR_FROM_EXACT = 0.95
 _SINGULAR = 1e-6  # relative cutoff for small singular values
@@ -60,7 +60,7 @@ class Samples(NamedTuple):
 
 def n_reference(n: int) -> int:
     """Number of points among which neighbours of n points are searched."""
-    return min(n, max(_LEAST_REFERENCE, _REFERENCE_PAIRS // n))
+    return min(n, max(_MIN_REFERENCE, _REFERENCE_PAIRS // n))
 
 
 def draw(plan: Plan, landmarks: np.ndarray, n_maps: int) -> Samples:
@@ -138,7 +138,7 @@ def _other_map(placer: LandmarkPlacer, X: np.ndarray, Y: np.ndarray, there: np.n
     with rows_alike():
         found = other.placed(X, warped((other,), Y)[0][:, None, :], None)
     missed = np.mean(geodesic(found.astype(np.float64), there) > _REARRANGED)
-    return other._replace(search=bool(missed > _MOST_MISSED))
+    return other._replace(search=bool(missed > _MAX_MISSED))
 
 
 def _rotation_onto(Y: np.ndarray, onto: np.ndarray) -> np.ndarray:

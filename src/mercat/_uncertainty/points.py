@@ -38,7 +38,7 @@ ELSEWHERE = 0.3  # smallest distance of an alternative position, in radians ...
 _STEPS_ELSEWHERE = 10  # ... after this number of additional steps
 N_LEGS = 100  # number of landmarks used to judge the angles of a point
 _ROWS_ON_DEVICE = 1 << 14  # rows per block on a device
-_LEAST_LOSS = 1e-6
+_MIN_LOSS = 1e-6
 _ANTIPODAL = (
     1e-9  # smallest 1 + cosine between positions: for opposite ones, all great circles are shortest
 )
@@ -181,7 +181,7 @@ class Judge(NamedTuple):
         alternative = xp.where((wins > 0)[:, None], alternative, other_minimum)
         wins = xp.where(xp.isnan(alternative[:, 0]), xp.nan, wins)
         gap = self._excess(X_hat, raw, product(alternative, turned))
-        gap = gap / max(self.loss, _LEAST_LOSS) ** 2
+        gap = gap / max(self.loss, _MIN_LOSS) ** 2
         torn = torn_share(X_hat, Y, start, self.reference, self.k, self.far)
         unexplained = self.legs.unexplained(X_hat, Y)
         p = p_values(xp.astype(unexplained, wide), self.null)

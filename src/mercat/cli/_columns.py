@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._data.columns import MOST_KINDS
+from .._data.columns import MAX_CLASSES
 from .._data.text import well_formed
 from ._console import Console
 from ._problems import BadInput, join_names, pluralize, unknown_column
@@ -192,7 +192,7 @@ def _note_likely_classes(sorting: _Sorting) -> None:
         may_be_class = is_only_one or names[k].lower() in _CLASS_NAMES
         if may_be_class and names[k] not in sorting.options.feature:
             n_distinct = data.iloc[:, k].nunique()
-            if 2 <= n_distinct <= min(MOST_KINDS, len(data) // 10):
+            if 2 <= n_distinct <= min(MAX_CLASSES, len(data) // 10):
                 sorting.console.note(
                     f"Column {names[k]!r}, integers with {n_distinct} distinct values, is embedded. If they "
                     f"are classes, use --label {names[k]} or --meta {names[k]}."

@@ -109,12 +109,12 @@ def embed(
 
 
 def _check_n_rows(table: Table) -> None:
-    from .._data.checks import LEAST_POINTS
+    from .._data.checks import MIN_MAP_POINTS
 
     n = table.X.shape[0]
-    if n < LEAST_POINTS:
+    if n < MIN_MAP_POINTS:
         raise BadInput(
-            f"{table.path} has {pluralize(n, 'row')}, and a map needs at least {LEAST_POINTS}."
+            f"{table.path} has {pluralize(n, 'row')}, and a map needs at least {MIN_MAP_POINTS}."
         )
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .._data.columns import (
     HEX,
-    MOST_KINDS,
+    MAX_CLASSES,
     ColoredColumn,
     declared_categories,
     is_missing,
@@ -77,7 +77,7 @@ class Categories:
     @property
     def names_points(self) -> bool:
         """Whether the labels are nearly unique names of points instead of classes."""
-        return self.n_distinct > max(MOST_KINDS, int(np.count_nonzero(self.codes)) // 2)
+        return self.n_distinct > max(MAX_CLASSES, int(np.count_nonzero(self.codes)) // 2)
 
 
 Column = Numbers | Dates | Categories
