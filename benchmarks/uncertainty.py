@@ -21,7 +21,7 @@ from benchmarks.harness.record import Store, stamp
 from mercat import Mercat, uncertainty
 
 RESULTS = Path(__file__).parent / "results" / "uncertainty.json"
-SIZES = (100_000,)
+SIZES = (300, 2000, 100_000)
 TURNS = 2
 
 

@@ -88,7 +88,7 @@ def test_noise_is_searched_in_enough_cells(monkeypatch, most):
     """One cluster of 30 dimensions: the neighbours of a point lie in many cells."""
     monkeypatch.setattr("mercat._detail.neighbors._ALL_PAIRS_UP_TO", 10)
     monkeypatch.setattr("mercat._detail.neighbors._POINTS_PER_CELL", (50, 50))
-    monkeypatch.setattr("mercat._detail.neighbors._CELLS_SEARCHED", 3)
+    monkeypatch.setattr("mercat._detail.neighbors._MIN_CELLS", 3)
     monkeypatch.setattr("mercat._detail.neighbors._MAX_CELLS", most)
     X = np.random.default_rng(0).normal(size=(4000, 30)).astype(np.float32)
     found = run(nearest, X, 15, np.random.default_rng(1)).indices
@@ -110,7 +110,7 @@ def test_order_puts_near_points_near_in_memory(monkeypatch):
 def test_small_cells_search_more_cells(monkeypatch):
     monkeypatch.setattr("mercat._detail.neighbors._ALL_PAIRS_UP_TO", 10)
     monkeypatch.setattr("mercat._detail.neighbors._POINTS_PER_CELL", (2, 2))
-    monkeypatch.setattr("mercat._detail.neighbors._CELLS_SEARCHED", 1)
+    monkeypatch.setattr("mercat._detail.neighbors._MIN_CELLS", 1)
     X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
     found = run(nearest, X, 8, np.random.default_rng(1)).indices
     assert all(len(set(row)) == 8 and i not in row for i, row in enumerate(found))
@@ -130,7 +130,7 @@ def test_search_finds_the_nearest_of_new_points():
 def test_cells_find_nearly_all_of_the_nearest_to_new_points(monkeypatch, points_per_cell):
     monkeypatch.setattr("mercat._detail.neighbors._ALL_PAIRS_UP_TO", 1000)
     monkeypatch.setattr("mercat._detail.neighbors._POINTS_PER_CELL", (points_per_cell,) * 2)
-    monkeypatch.setattr("mercat._detail.neighbors._CELLS_SEARCHED", 2)
+    monkeypatch.setattr("mercat._detail.neighbors._MIN_CELLS", 2)
     rng = np.random.default_rng(0)
     X, queries = (rng.normal(size=(n, 4)).astype(np.float32) for n in (3000, 300))
     expected = NearestNeighbors(n_neighbors=15).fit(X).kneighbors(queries)

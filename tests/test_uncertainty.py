@@ -21,7 +21,7 @@ from mercat._solve.placement import (
     positive_inverse,
     prepare_landmarks,
 )
-from mercat._uncertainty import judge as _judge
+from mercat._uncertainty import estimate as _estimate
 from mercat._uncertainty import maps as _maps
 from mercat._uncertainty import points as _points
 
@@ -91,7 +91,7 @@ def test_scatter_from_halves_by_hand():
     east = np.cos(0.1) * north + np.sin(0.1) * np.array([[0, 1.0, 0]])
     farther = np.array([[np.cos(0.06), 0.0, np.sin(0.06)]])
     found = np.stack([north, east, Y, farther, east])  # the last map is in no pair
-    halves = _points.Halves(2.0, 0.5, np.array([0.5, 0.0, 0.08]))
+    halves = _points.HalfMapScatter(2.0, 0.5, np.array([0.5, 0.0, 0.08]))
     axes = _points.scatter(found, Y, halves)[0]
     # Mean squares times 2, and for the shift by half of 0.08 to the north, its square.
     np.testing.assert_allclose(np.abs(axes[0]), [0, 0.1, 0], atol=1e-12)
@@ -102,13 +102,13 @@ def test_vectors_are_moved_along_great_circles():
     """The direction of a great circle stays its direction, and lengths and angles stay."""
     Y, places = random_places(6, 3), random_places(4, 6, 3, seed=1)
     frame = tangent_frame(Y)
-    moved = np.stack([_points.transported(v, Y, places) for v in frame])
+    moved = np.stack([_points.transport(v, Y, places) for v in frame])
     gram = np.einsum("amnk,bmnk->mnab", moved, moved)
     np.testing.assert_allclose(gram, np.broadcast_to(np.eye(2), gram.shape), atol=1e-12)
     np.testing.assert_allclose(np.sum(moved * places, axis=-1), 0, atol=1e-12)
     ahead = normalize(places[0] - np.sum(places[0] * Y, axis=1)[:, None] * Y)
     arc = geodesic(places[0], Y)[:, None]
-    there = _points.transported(ahead, Y, places[:1])[0]
+    there = _points.transport(ahead, Y, places[:1])[0]
     np.testing.assert_allclose(there, np.cos(arc) * ahead - np.sin(arc) * Y, atol=1e-12)
 
 
@@ -135,10 +135,10 @@ def test_alternative_positions_by_hand():
     near, there, third = [0.999, 0.0447, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]
     close = normalize(np.array([[0.1, 1.0, 0.0]]))[0]
     found = np.array([near, there, close, third, [1.0, 0, 0]])[:, None, :]
-    place, share = _points.elsewhere(found, Y)
+    place, share = _points.alternative_positions(found, Y)
     np.testing.assert_allclose(place[0], normalize(np.array([there]) + close)[0], atol=1e-12)
     assert share[0] == pytest.approx(2 / 5)
-    place, share = _points.elsewhere(found[[0, 4]], Y)
+    place, share = _points.alternative_positions(found[[0, 4]], Y)
     assert share[0] == 0
     assert np.isnan(place).all()
 
@@ -146,11 +146,11 @@ def test_alternative_positions_by_hand():
 def test_torn_fractions_equal_the_measure():
     X = clusters(260).astype(np.float32)
     Y = random_places(260, 3).astype(np.float32)
-    reference = _points.Taken(X, Y, np.arange(260))
+    reference = _points.MapPoints(X, Y, np.arange(260))
     with rows_alike():
         found = np.concatenate(
             [
-                _points.torn_share(X[s : s + 100], Y[s : s + 100], s, reference, 15, 0.05)
+                _points.torn_fraction(X[s : s + 100], Y[s : s + 100], s, reference, 15, 0.05)
                 for s in (0, 100, 200)
             ]
         )
@@ -168,8 +168,8 @@ def test_unexplained_is_the_fraction_of_the_variance_of_the_cosines():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(30, 4)), random_places(30, 3)
     line = _points.Calibration(0.2, 0.6)
-    legs = _points.Legs(X[:12], Y[:12], line)
-    found = legs.unexplained(X[12:], Y[12:])
+    angle_sample = _points.AngleSample(X[:12], Y[:12], line)
+    found = angle_sample.unexplained(X[12:], Y[12:])
     frame = tangent_frame(Y)
     for k, i in enumerate(range(12, 30)):
         a = (X[:12] - X[i]) / np.linalg.norm(X[:12] - X[i], axis=1, keepdims=True)
@@ -187,8 +187,8 @@ def test_stability_of_the_same_and_of_unrelated_maps():
     unrelated = np.stack([random_places(4000, 3, seed=s) for s in range(5)])
     assert abs(_maps.stability(unrelated)) < 0.05
     pairs = np.stack([Y, Y, unrelated[0], unrelated[0], unrelated[1]])
-    assert _maps.stability(pairs, halves=True) == pytest.approx(1)
-    assert _maps.stability(pairs[1:], halves=True) < 0.6
+    assert _maps.stability(pairs, in_pairs=True) == pytest.approx(1)
+    assert _maps.stability(pairs[1:], in_pairs=True) < 0.6
 
 
 def test_sizes_of_other_maps(bars):
@@ -212,7 +212,7 @@ def test_other_maps_are_scaled_to_the_size_of_the_map(bars, fitted):
     for size in (0.7, 0.2):
         other = _points.OtherMap(None, None, False, centre_of(Y), size_of(Y) / size)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(other.__class__, "placed", lambda self, X, starts, H: starts)
+            patch.setattr(other.__class__, "place_unscaled", lambda self, X, starts, H: starts)
             np.testing.assert_allclose(other.place(None, resized(Y, size), None), Y, atol=1e-6)
 
 
@@ -237,18 +237,18 @@ def test_regions(bars, fitted):
 def test_positions_on_other_maps_match_a_full_search(fitted):
     """Points start at their positions and must reach the same minimum as in a full search."""
     model, X = fitted
-    taken = {}
-    place = _points.OtherMap.placed
+    calls = []
+    place = _points.OtherMap.place_unscaled
 
-    def both(self, X_hat, *starts):
-        taken.setdefault("pairs", []).append((place(self, X_hat, *starts), self, X_hat))
-        return taken["pairs"][-1][0]
+    def recorded(self, X_hat, *starts):
+        calls.append((place(self, X_hat, *starts), self, X_hat))
+        return calls[-1][0]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_points.OtherMap, "placed", both)
+        patch.setattr(_points.OtherMap, "place_unscaled", recorded)
         uncertainty(model, X, n_maps=4, random_state=1)
     apart = []
-    for near, other, X_hat in taken["pairs"]:
+    for near, other, X_hat in calls:
         with rows_alike():
             apart.append(geodesic(near, other.placer.place(X_hat)))
     assert np.quantile(np.concatenate(apart), 0.95) < 0.05
@@ -412,7 +412,7 @@ def test_distances_and_sparse_matrices_have_error_bars():
 def test_data_without_structure_have_the_same_variance_in_all_directions():
     X = np.random.default_rng(0).normal(size=(400, 6)) * [8, 4, 2, 1, 1, 1]
     found = np.mean(
-        [np.cov(_maps.without_structure(X, np.random.default_rng(k)).T) for k in range(50)], axis=0
+        [np.cov(_maps.remove_structure(X, np.random.default_rng(k)).T) for k in range(50)], axis=0
     )
     mean = np.trace(np.cov(X.T)) / 6
     np.testing.assert_allclose(found, mean * np.eye(6), atol=0.3 * mean)
@@ -627,17 +627,17 @@ def test_regions_with_detail_contain_most_positions_on_maps_of_other_data():
 def test_maps_of_most_rows_are_compared_in_pairs_of_complementary_halves(
     monkeypatch, n, parameters
 ):
-    taken = []
+    calls = []
 
-    def draw(*args, original=_judge.draw):
-        taken.append(original(*args))
-        return taken[-1]
+    def draw(*args, original=_estimate.draw_samples):
+        calls.append(original(*args))
+        return calls[-1]
 
-    monkeypatch.setattr(_judge, "draw", draw)
+    monkeypatch.setattr(_estimate, "draw_samples", draw)
     X = clusters(n)
     found = uncertainty(small(**parameters).fit(X), X, n_maps=5, random_state=0)
-    (samples,) = taken
-    assert samples.halves
+    (samples,) = calls
+    assert samples.are_halves
     assert [len(rows) for rows in samples.maps] == [n // 2, n - n // 2] * 2 + [n // 2]
     for k in (0, 2):
         both = np.concatenate(samples.maps[k : k + 2])
@@ -653,18 +653,18 @@ def test_other_maps_of_few_landmarks_have_other_landmarks(fitted):
     found = [_maps.other_rows(10, rows, np.random.default_rng(s)) for s in range(50)]
     assert all(len(np.unique(drawn)) == 4 for drawn in found)
     np.testing.assert_array_equal(np.unique(np.concatenate(found)), [0, 3, 4, 6, 7, 8])
-    taken = []
+    calls = []
 
-    def draw(*args, original=_judge.draw):
-        taken.append(original(*args))
-        return taken[-1]
+    def draw(*args, original=_estimate.draw_samples):
+        calls.append(original(*args))
+        return calls[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_judge, "draw", draw)
+        patch.setattr(_estimate, "draw_samples", draw)
         found = uncertainty(*fitted, n_maps=4, random_state=0)
-    assert not taken[0].halves
+    assert not calls[0].are_halves
     assert found.n_comparisons == 4
-    for drawn in taken[0].maps:
+    for drawn in calls[0].maps:
         assert len(drawn) == len(model.landmarks_)
         assert not np.intersect1d(drawn, model.landmarks_).size
 

@@ -205,7 +205,7 @@ def trust() -> Any:
 
 
 def error_bars() -> Any:
-    """Groups in a row with small error bars, and three others that a map cannot show faithfully."""
+    """Groups on a line with small error bars, and three others that a map cannot show faithfully."""
     rng = np.random.default_rng(0)
     centers = np.zeros((8, 8))
     centers[:5, 0] = [0, 4, 8, 12, 16]

@@ -589,7 +589,7 @@ def _column_means(rows: Sequence[Sequence[float]]) -> list[float]:
     return [sum(column) / len(column) for column in zip(*rows, strict=True)]
 
 
-def uncertainty_table(found: Mapping[str, Any]) -> str:
+def uncertainty_table(results: Mapping[str, Any]) -> str:
     """Processor time of 20 maps, divided by that of a fit."""
     rows = [
         [
@@ -597,7 +597,7 @@ def uncertainty_table(found: Mapping[str, Any]) -> str:
             f"{statistics.median(record['fit']):.1f} s",
             f"{record['ratio']:.1f}",
         ]
-        for record in found.values()
+        for record in sorted(results.values(), key=lambda record: record["n"])
     ]
     return _table(["data", "time of a fit", "time of 20 maps / time of a fit"], rows)
 

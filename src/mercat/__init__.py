@@ -20,7 +20,7 @@ _DEFINED_IN = {
     "Status": "mercat._solve.status",
     "TrustWarning": "mercat._solve.trust",
     "Uncertainty": "mercat._uncertainty.record",
-    "uncertainty": "mercat._uncertainty.judge",
+    "uncertainty": "mercat._uncertainty.estimate",
 }
 _MODULES = ["datasets", "metrics", "pl", "plot", "projections", "tl", "viewer"]
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ._files.model import load, save
     from ._solve.status import Status
     from ._solve.trust import TrustWarning
-    from ._uncertainty.judge import uncertainty
+    from ._uncertainty.estimate import uncertainty
     from ._uncertainty.record import Uncertainty
 
 

@@ -19,7 +19,7 @@ from .arrays import Array, beside, blocks, namespace, on_host, to_numpy
 from .source import RowSource
 
 T = TypeVar("T")
-_VALUES_AT_ONCE = 1 << 15  # values hashed at a time, which fit in the cache of a core
+_VALUES_AT_ONCE = 1 << 15  # number of values hashed at a time; they fit in the cache of a core
 _SAMPLE_SIZE = 10_000  # of the sample drawn by `reduce_and_sample`
 # The increment and the multipliers of SplitMix64, as signed integers.
 _INCREMENT = 0x9E3779B97F4A7C15 - (1 << 64)
@@ -39,17 +39,17 @@ class Sample(NamedTuple):
 
         Two samples that share most rows also share most rows of their subsamples.
         """
-        keys = _mixed(self.keys ^ _mixed(np.array([step + 1])))
+        keys = _mix(self.keys ^ _mix(np.array([step + 1])))
         return self.rows[np.argsort(keys, kind="stable")[:size]]
 
 
 def sample_of(source: RowSource, size: int) -> Sample:
     """Sample of the rows by their values."""
-    kept: Sample | None = source.sample
-    if kept is None or len(kept.rows) < min(size, source.shape[0]):
+    sample: Sample | None = source.sample
+    if sample is None or len(sample.rows) < min(size, source.shape[0]):
         draw, merge = (functools.partial(f, size=size) for f in (_sample_of_block, _merge_samples))
-        kept = source.reduce(draw, merge)
-    return Sample(kept.rows[:size], kept.keys[:size], kept.n)
+        sample = source.reduce(draw, merge)
+    return Sample(sample.rows[:size], sample.keys[:size], sample.n)
 
 
 def reduce_and_sample(
@@ -69,9 +69,9 @@ def _apply_and_sample(rows: Any, function: Callable[[Any], T]) -> tuple[T, Sampl
 
 
 def _merge_with_samples(
-    one: tuple[T, Sample], other: tuple[T, Sample], merge: Callable[[T, T], T]
+    first: tuple[T, Sample], second: tuple[T, Sample], merge: Callable[[T, T], T]
 ) -> tuple[T, Sample]:
-    return merge(one[0], other[0]), _merge_samples(one[1], other[1], _SAMPLE_SIZE)
+    return merge(first[0], second[0]), _merge_samples(first[1], second[1], _SAMPLE_SIZE)
 
 
 def random_sample(n: int, size: int, rng: np.random.Generator) -> Sample:
@@ -79,11 +79,11 @@ def random_sample(n: int, size: int, rng: np.random.Generator) -> Sample:
     return Sample(rng.permutation(n)[:size], rng.integers(1 << 63, size=size), n)
 
 
-def _merge_samples(one: Sample, other: Sample, size: int) -> Sample:
-    keys = np.concatenate([one.keys, other.keys])
+def _merge_samples(first: Sample, second: Sample, size: int) -> Sample:
+    keys = np.concatenate([first.keys, second.keys])
     order = np.argsort(keys, kind="stable")[:size]
-    rows = np.concatenate([one.rows, other.rows + one.n])
-    return Sample(rows[order], keys[order], one.n + other.n)
+    rows = np.concatenate([first.rows, second.rows + first.n])
+    return Sample(rows[order], keys[order], first.n + second.n)
 
 
 def _sample_of_block(rows: Any, size: int) -> Sample:
@@ -96,16 +96,16 @@ def _sample_of_block(rows: Any, size: int) -> Sample:
     position = xp.arange(n, dtype=xp.int64, **beside(keys))
     first = xp.where(_differs_from_previous(keys), position, xp.zeros_like(position))
     n_equal_before = position - _running_maximum(first)
-    keys = _mixed(keys + n_equal_before * _INCREMENT)
+    keys = _mix(keys + n_equal_before * _INCREMENT)
     chosen = xp.argsort(keys, stable=True)[:size]
     return Sample(to_numpy(order[chosen]), to_numpy(keys[chosen]), n)
 
 
 def _differs_from_previous(keys: Array) -> Array:
     xp = namespace(keys)
-    new = xp.ones(keys.shape, dtype=xp.bool, **beside(keys))
-    new[1:] = keys[1:] != keys[:-1]
-    return new
+    differs = xp.ones(keys.shape, dtype=xp.bool, **beside(keys))
+    differs[1:] = keys[1:] != keys[:-1]
+    return differs
 
 
 def _running_maximum(values: Array) -> Array:
@@ -140,14 +140,14 @@ def _keys_of_dense(rows: Array, factors: Array) -> Array:
 
 
 def _keys_of_sparse(rows: Any) -> np.ndarray:
-    bits, filled = _bits(rows.data), np.diff(rows.indptr) > 0
-    starts, keys = rows.indptr[:-1][filled], np.zeros(rows.shape[0], dtype=np.int64)
+    bits, has_entries = _bits(rows.data), np.diff(rows.indptr) > 0
+    starts, keys = rows.indptr[:-1][has_entries], np.zeros(rows.shape[0], dtype=np.int64)
     if len(starts):
         largest = np.maximum.reduceat(bits & _EXPONENT, starts)
-        largest = np.repeat(largest, np.diff(rows.indptr)[filled])
+        largest = np.repeat(largest, np.diff(rows.indptr)[has_entries])
         bits = np.where(bits == 0, bits, bits - largest + _ONE)
         factors = _column_factors(rows.shape[1], np, {})
-        keys[filled] = np.add.reduceat(bits * factors[rows.indices], starts)
+        keys[has_entries] = np.add.reduceat(bits * factors[rows.indices], starts)
     return keys
 
 
@@ -163,10 +163,10 @@ def _bits(values: Array) -> Array:
 
 def _column_factors(d: int, xp: Any, device: dict[str, Any]) -> Array:
     """A pseudo-random odd factor for each column."""
-    return _mixed(xp.arange(1, d + 1, dtype=xp.int64, **device) * _INCREMENT) | 1
+    return _mix(xp.arange(1, d + 1, dtype=xp.int64, **device) * _INCREMENT) | 1
 
 
-def _mixed(keys: Array) -> Array:
+def _mix(keys: Array) -> Array:
     """SplitMix64's mixing function for 64-bit integers; the products overflow on purpose.
 
     The masks turn shifts of signed integers into logical shifts.

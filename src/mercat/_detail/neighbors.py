@@ -31,19 +31,21 @@ from .._data.threads import Workers
 
 N_NEIGHBORS = 30
 _GROUP = 32  # points per group
-_QUERIES = 16  # new points per tile; tiles are padded, so a single point takes as long
-_ROWS = 64  # queries per block: their distances to a few thousand points fit the cache
+_QUERIES_PER_TILE = 16  # tiles are padded, so a single query takes as long as 16
+_QUERIES_PER_BLOCK = 64  # their distances to a few thousand points fit the cache
 _POINTS_PER_BLOCK = 2048  # of the search in cells
-_COPIED = 1 << 14  # points copied or hashed at a time, so that temporary arrays are small
+_POINTS_PER_COPY = 1 << 14  # also hashed at a time, so that temporary arrays are small
 _ALL_PAIRS_UP_TO = 20_000  # largest number of points for the exact search
-_POINTS_PER_CELL = 250, 500  # minimum and maximum; between them n / 1000
-_CELLS_SEARCHED = 20  # minimum
-_CONSIDERED = 4  # times as many cells near each one, among which those of its points are chosen
-_TRAINING = 20  # points per centre used to compute the centres
-_ROUNDS = 4  # of Lloyd's algorithm
-_JUDGED_BY = 256  # points with an exact search, which determine the number of cells ...
-_ENOUGH = 0.98  # ... such that this fraction of their neighbours is found
-# Bounds the time; in, e.g., ten million points of noise, fewer neighbours are found.
+_POINTS_PER_CELL = 250, 500  # minimum and maximum of n / 1000
+_MIN_CELLS = 20  # minimum number of cells searched
+# Cells searched for a point are chosen among those nearest to its own cell: this number of times as many.
+_CANDIDATE_FACTOR = 4
+_POINTS_PER_CENTRE = 20  # of the sample from which the centres are computed
+_N_ROUNDS = 4  # of Lloyd's algorithm
+# The number of cells searched is such that this fraction of the neighbours of a sample of points is found.
+_N_TEST_POINTS, _MIN_RECALL = 256, 0.98
+# Maximum number of cells searched, to bound the time; in, e.g., ten million points of noise, fewer neighbours
+# are found.
 _MAX_CELLS = 200
 
 
@@ -63,7 +65,7 @@ class Search:
         self.n_groups = -(-n // _GROUP)
         # With |x|^2 / 2 as an extra column, one product gives |x|^2 / 2 - x.q, which sorts like distances.
         self._columns = np.zeros((_GROUP * self.n_groups, r + 1), dtype=np.float32)
-        for block in blocks(n, _COPIED):
+        for block in blocks(n, _POINTS_PER_COPY):
             part = X[block] if order is None else X[order[block]]
             self._columns[block, :r] = part
             self._columns[block, r] = 0.5 * np.einsum("ij,ij->i", part, part)
@@ -78,9 +80,9 @@ class Search:
         """
         with_one = np.concatenate([-queries, np.ones_like(queries[:, :1])], axis=1)
         if kernels.available():
-            found = kernels.smallest(with_one, self._columns[: len(self.X)], k, itself)
-            if found is not None:
-                return found
+            nearest = kernels.smallest(with_one, self._columns[: len(self.X)], k, itself)
+            if nearest is not None:
+                return nearest
         D = row_product(with_one, self._columns.T)
         if itself is not None:
             (known,) = np.nonzero(itself >= 0)
@@ -89,8 +91,8 @@ class Search:
         k_groups = min(k, self.n_groups)
         groups = np.argpartition(grouped.min(axis=1), k_groups - 1, axis=1)[:, :k_groups]
         candidates = np.take_along_axis(grouped, groups[:, None, :], axis=2).reshape(len(D), -1)
-        which = np.argpartition(candidates, k - 1, axis=1)[:, :k]
-        member, group = np.divmod(which, k_groups)
+        smallest = np.argpartition(candidates, k - 1, axis=1)[:, :k]
+        member, group = np.divmod(smallest, k_groups)
         return np.asarray(np.take_along_axis(groups, group, axis=1) + self.n_groups * member)
 
 
@@ -116,21 +118,21 @@ def nearest(X: np.ndarray, k: int, rng: np.random.Generator, workers: Workers) -
         rows = np.arange(block.start, block.stop)
         return in_order(X, X[block], search(X[block], k, rows))[0]
 
-    return Neighbors(np.concatenate(list(workers.map(part, blocks(len(X), _ROWS)))))
+    return Neighbors(np.concatenate(list(workers.map(part, blocks(len(X), _QUERIES_PER_BLOCK)))))
 
 
 def in_order(
-    X: np.ndarray, queries: np.ndarray, found: np.ndarray
+    X: np.ndarray, queries: np.ndarray, indices: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sort the points found (q x k) by distance, ties by index, and return them with the distances."""
+    """Indices of points (q x k), sorted by distance to the query (ties by index), and the distances."""
     if kernels.take(X, queries):
-        return kernels.in_order(X, queries, found)
-    found = np.sort(found, axis=1)
-    difference = X[found] - queries[:, None, :]
+        return kernels.in_order(X, queries, indices)
+    indices = np.sort(indices, axis=1)
+    difference = X[indices] - queries[:, None, :]
     squared = np.einsum("qkr,qkr->qk", difference, difference)
     order = np.argsort(squared, axis=1, kind="stable")
     distances = np.sqrt(np.take_along_axis(squared, order, axis=1))
-    return np.take_along_axis(found, order, axis=1), distances
+    return np.take_along_axis(indices, order, axis=1), distances
 
 
 class EqualRows:
@@ -155,12 +157,12 @@ def _codes(X: Array) -> Array:
     xp = namespace(X)
     factors = 2 * np.random.default_rng(0).integers(-(1 << 61), 1 << 61, size=X.shape[1]) + 1
     codes = xp.zeros(X.shape[0], dtype=xp.int64, **beside(X))
-    for block in row_blocks(X, _COPIED, X.shape[1]):
-        found, bits = codes[block], (xp.astype(X[block], xp.float32) + 0).view(xp.int32)  # no -0
+    for block in row_blocks(X, _POINTS_PER_COPY, X.shape[1]):
+        code, bits = codes[block], (xp.astype(X[block], xp.float32) + 0).view(xp.int32)  # no -0
         for k in range(X.shape[1]):
-            found = (found ^ xp.astype(bits[:, k], xp.int64)) * int(factors[k])  # modulo 2**64
-            found = found ^ (found >> 29)
-        codes[block] = found
+            code = (code ^ xp.astype(bits[:, k], xp.int64)) * int(factors[k])  # modulo 2**64
+            code = code ^ (code >> 29)
+        codes[block] = code
     return codes
 
 
@@ -181,7 +183,7 @@ class Cells:
     Attributes
     ----------
     centres : (c, r) array
-        Centres of the cells, each followed by one nearby.
+        Centres of the cells, ordered so that consecutive centres are near each other.
     order : (n,) array
         Indices of the points, sorted by cell, so that points near in the data are near in memory.
     reach : int
@@ -189,49 +191,49 @@ class Cells:
     """
 
     def __init__(self, X: np.ndarray, k: int, rng: np.random.Generator, workers: Workers) -> None:
-        n, (least, most) = len(X), _POINTS_PER_CELL
+        n, (low, high) = len(X), _POINTS_PER_CELL
         self.k = k
-        self.centres = _chain(_centres(X, n // min(max(n // 1000, least), most), rng, workers))
+        self.centres = _chain(_centres(X, n // min(max(n // 1000, low), high), rng, workers))
         self._half_squares = 0.5 * np.einsum("cr,cr->c", self.centres, self.centres)
         cell = _cells(X, self.centres, workers)
         self.order = np.argsort(cell, kind="stable")
         self._cell = cell[self.order]
-        sample = np.sort(rng.choice(n, min(n, _JUDGED_BY), replace=False))
-        self.reach = self._enough(X, sample, workers)
+        sample = np.sort(rng.choice(n, min(n, _N_TEST_POINTS), replace=False))
+        self.reach = self._number_of_cells(X, sample, workers)
         sizes = np.bincount(cell, minlength=len(self.centres))
         self._lanes, self._starts, self._position = in_lanes(X, self.order, sizes)
         self._index = np.full(self._starts[-1], -1)
         self._index[self._position] = self.order
 
-    def _enough(self, X: np.ndarray, sample: np.ndarray, workers: Workers) -> int:
+    def _number_of_cells(self, X: np.ndarray, sample: np.ndarray, workers: Workers) -> int:
         """Number of cells that contain nearly all neighbours of a sample of the points in their order."""
         search = Search(X, self.order)
 
         def ranks(block: slice) -> np.ndarray:
             rows = sample[block]
             queries = search.X[rows]
-            found = search(queries, self.k, rows)
+            neighbors = search(queries, self.k, rows)
             difference = queries[:, None, :] - self.centres[None, :, :]
             distance = np.einsum("bcr,bcr->bc", difference, difference)
-            farthest = np.take_along_axis(distance, self._cell[found], axis=1)
+            farthest = np.take_along_axis(distance, self._cell[neighbors], axis=1)
             return np.asarray((distance[:, None, :] <= farthest[:, :, None]).sum(axis=2))
 
-        found = np.concatenate(list(workers.map(ranks, blocks(len(sample), 16))))
-        enough = int(np.quantile(found, _ENOUGH, method="higher"))
-        return min(max(enough, _CELLS_SEARCHED), _MAX_CELLS, len(self.centres))
+        needed = np.concatenate(list(workers.map(ranks, blocks(len(sample), 16))))
+        n_cells = int(np.quantile(needed, _MIN_RECALL, method="higher"))
+        return min(max(n_cells, _MIN_CELLS), _MAX_CELLS, len(self.centres))
 
     def nearest(self, workers: Workers) -> np.ndarray:
         """Indices of the points found near each of the points (n x k), nearest first."""
-        most = min(_CONSIDERED * self.reach, len(self.centres))
-        around = Search(self.centres)(self.centres, most)
+        n_candidates = min(_CANDIDATE_FACTOR * self.reach, len(self.centres))
+        candidates_of_cell = Search(self.centres)(self.centres, n_candidates)
         result = np.empty((len(self.order), self.k), dtype=np.intp)
 
         def part(block: slice) -> None:
             at, cell = self._position[block], self._cell[block]
-            among = np.unique(around[cell[0] : cell[-1] + 1])
+            among = np.unique(candidates_of_cell[cell[0] : cell[-1] + 1])
             # Nearest cells first, so that few points replace others in the selection.
-            away = self.centres[among] - self.centres[cell[len(cell) // 2]]
-            among = among[np.argsort(np.einsum("cr,cr->c", away, away), kind="stable")]
+            difference = self.centres[among] - self.centres[cell[len(cell) // 2]]
+            among = among[np.argsort(np.einsum("cr,cr->c", difference, difference), kind="stable")]
             queries = self._lanes[at // kernels.LANES, :, at % kernels.LANES]
             near = self._near(queries, among, self.reach)
             result[self.order[block]] = self._search(queries, at, among, near)[0]
@@ -247,26 +249,29 @@ class Cells:
     def _search_more(
         self, queries: np.ndarray, itself: np.ndarray, reach: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As `nearest_to`, in any number of cells, without the point at the position `itself`."""
+        """Like `nearest_to`, but in `reach` cells and without the point at the position `itself`."""
         among = np.arange(len(self.centres))
-        (near,) = in_tiles(lambda t: (self._near(t, among, reach),), queries, size=_QUERIES)
+        (near,) = in_tiles(
+            lambda t: (self._near(t, among, reach),), queries, size=_QUERIES_PER_TILE
+        )
         return self._search(queries, itself, among, near)
 
     def _search(
         self, queries: np.ndarray, itself: np.ndarray, among: np.ndarray, near: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The same in the cells among[near], and in more if these have too few points."""
+        """Like `_search_more`, in the cells among[near], and in more if these have too few points."""
         starts, stops = self._starts[among], self._starts[among + 1]
-        of_queries = queries, itself, near
-        found, distances = nearest_in_cells(self._lanes, starts, stops, *of_queries, self.k)
-        (too_few,) = np.nonzero(found[:, -1] < 0)
-        found = self._index[found]
+        positions, distances = nearest_in_cells(
+            self._lanes, starts, stops, queries, itself, near, self.k
+        )
+        (too_few,) = np.nonzero(positions[:, -1] < 0)
+        indices = self._index[positions]
         if len(too_few):
             reach = min(2 * near.shape[1], len(self.centres))
-            found[too_few], distances[too_few] = self._search_more(
+            indices[too_few], distances[too_few] = self._search_more(
                 queries[too_few], itself[too_few], reach
             )
-        return found, distances
+        return indices, distances
 
     def _near(self, queries: np.ndarray, among: np.ndarray, reach: int) -> np.ndarray:
         """The cells nearest to each query (q x reach), as indices into `among`, ascending."""
@@ -285,7 +290,7 @@ def in_lanes(
     starts = np.concatenate([[0], np.cumsum(-(-sizes // lanes) * lanes)])
     position = np.arange(n) + np.repeat(starts[:-1] - np.cumsum(sizes) + sizes, sizes)
     result = np.empty((starts[-1] // lanes, r, lanes), np.float32)
-    for block in blocks(len(result), _COPIED // lanes):
+    for block in blocks(len(result), _POINTS_PER_COPY // lanes):
         begin, end = block.start * lanes, min(block.stop, len(result)) * lanes
         first, last = np.searchsorted(position, [begin, end])
         padded = np.full((end - begin, r), np.inf, np.float32)
@@ -318,8 +323,8 @@ class NearestToNew:
         """Indices (b x k) of the points nearest to each query, nearest first, and their distances."""
         if self._cells is not None:
             return self._cells.nearest_to(queries)
-        (found,) = in_tiles(lambda t: (self._all(t, self.k),), queries, size=_QUERIES)
-        return in_order(self.X, queries, found)
+        (indices,) = in_tiles(lambda t: (self._all(t, self.k),), queries, size=_QUERIES_PER_TILE)
+        return in_order(self.X, queries, indices)
 
 
 def nearest_in_cells(
@@ -339,36 +344,40 @@ def nearest_in_cells(
     """
     if kernels.take(X, queries):
         return kernels.nearest_in_cells(X, starts, stops, queries, itself, cells, k)
-    found = np.full((len(queries), k), -1)
-    distances = np.full(found.shape, np.inf, dtype=np.float32)
-    for block in blocks(len(queries), _ROWS):
-        some, rows = np.unique(cells[block]), np.arange(block.stop - block.start)[:, None]
-        pool = np.concatenate([np.arange(starts[c], stops[c]) for c in some])
+    positions = np.full((len(queries), k), -1)
+    distances = np.full(positions.shape, np.inf, dtype=np.float32)
+    for block in blocks(len(queries), _QUERIES_PER_BLOCK):
+        searched, rows = np.unique(cells[block]), np.arange(block.stop - block.start)[:, None]
+        pool = np.concatenate([np.arange(starts[c], stops[c]) for c in searched])
         points = X[pool // kernels.LANES, :, pool % kernels.LANES]
-        wanted = np.zeros((len(rows), len(some)), dtype=bool)
-        wanted[rows, np.searchsorted(some, cells[block])] = True
-        left_out = ~np.repeat(wanted, stops[some] - starts[some], axis=1)
+        wanted = np.zeros((len(rows), len(searched)), dtype=bool)
+        wanted[rows, np.searchsorted(searched, cells[block])] = True
+        left_out = ~np.repeat(wanted, stops[searched] - starts[searched], axis=1)
         left_out |= (pool == itself[block, None]) | np.isinf(points[:, 0])
         points[np.isinf(points)] = 0
         D = 0.5 * np.einsum("pr,pr->p", points, points) - queries[block] @ points.T
         D[left_out] = np.inf
         best = np.sort(np.argpartition(D, min(k, len(pool)) - 1, axis=1)[:, :k], axis=1)
         difference = points[best] - queries[block, None, :]
-        apart = np.sqrt(np.einsum("qkr,qkr->qk", difference, difference))
-        apart[left_out[rows, best]] = np.inf
-        nearest_first = np.argsort(apart, axis=1, kind="stable")
-        apart = apart[rows, nearest_first]
-        columns = slice(apart.shape[1])
-        distances[block, columns] = apart
-        found[block, columns] = np.where(np.isinf(apart), -1, pool[best[rows, nearest_first]])
-    return found, distances
+        distance = np.sqrt(np.einsum("qkr,qkr->qk", difference, difference))
+        distance[left_out[rows, best]] = np.inf
+        nearest_first = np.argsort(distance, axis=1, kind="stable")
+        distance = distance[rows, nearest_first]
+        columns = slice(distance.shape[1])
+        distances[block, columns] = distance
+        positions[block, columns] = np.where(
+            np.isinf(distance), -1, pool[best[rows, nearest_first]]
+        )
+    return positions, distances
 
 
 def _centres(X: np.ndarray, n_cells: int, rng: np.random.Generator, workers: Workers) -> np.ndarray:
     """Centres of cells, by a few rounds of Lloyd's algorithm on a sample of the points."""
-    sample = X[np.sort(rng.choice(len(X), min(len(X), _TRAINING * n_cells), replace=False))]
+    sample = X[
+        np.sort(rng.choice(len(X), min(len(X), _POINTS_PER_CENTRE * n_cells), replace=False))
+    ]
     centres = sample[np.sort(rng.choice(len(sample), n_cells, replace=False))]
-    for _ in range(_ROUNDS):
+    for _ in range(_N_ROUNDS):
         cell = _cells(sample, centres, workers)
         sums = (
             scipy.sparse.csr_array(
@@ -385,14 +394,14 @@ def _centres(X: np.ndarray, n_cells: int, rng: np.random.Generator, workers: Wor
 def _chain(centres: np.ndarray) -> np.ndarray:
     """The centres, each followed by the nearest one that is left."""
     left, chain = centres.copy(), []
-    here, among = left[0], np.arange(len(left))
-    while len(among):
-        difference = left - here
+    current, indices = left[0], np.arange(len(left))
+    while len(indices):
+        difference = left - current
         nearest = int(np.argmin(np.einsum("cr,cr->c", difference, difference)))
-        chain.append(among[nearest])
-        here = left[nearest].copy()
-        left[nearest], among[nearest] = left[-1], among[-1]  # the last one takes its place
-        left, among = left[:-1], among[:-1]
+        chain.append(indices[nearest])
+        current = left[nearest].copy()
+        left[nearest], indices[nearest] = left[-1], indices[-1]  # replaced by the last one
+        left, indices = left[:-1], indices[:-1]
     return centres[chain]
 
 
@@ -405,21 +414,21 @@ def _cells(X: np.ndarray, centres: np.ndarray, workers: Workers) -> np.ndarray:
 
 def _entries(graph: scipy.sparse.csr_array, kept: np.ndarray) -> scipy.sparse.csr_array:
     """Graph with only some of the stored entries; explicit zeros are kept."""
-    before = np.concatenate([[0], np.cumsum(kept)])
+    n_before = np.concatenate([[0], np.cumsum(kept)])
     return scipy.sparse.csr_array(
-        (graph.data[kept], graph.indices[kept], before[graph.indptr]), shape=graph.shape
+        (graph.data[kept], graph.indices[kept], n_before[graph.indptr]), shape=graph.shape
     )
 
 
 def check_neighbors(neighbors: Any, n: int) -> int | scipy.sparse.csr_array:
     """Number of neighbours to search for, or the validated graph."""
-    most = n // 3
+    n_max = n // 3
     if neighbors is None:
-        return max(1, min(N_NEIGHBORS, most))
+        return max(1, min(N_NEIGHBORS, n_max))
     if not scipy.sparse.issparse(neighbors):
-        if neighbors > most:
+        if neighbors > n_max:
             raise ValueError(
-                f"neighbors must be at most a third of the number of points, {most}, got {neighbors}."
+                f"neighbors must be at most a third of the number of points, {n_max}, got {neighbors}."
             )
         return int(neighbors)
     graph = scipy.sparse.csr_array(checked_csr(neighbors, "neighbors"))
@@ -433,16 +442,18 @@ def check_neighbors(neighbors: Any, n: int) -> int | scipy.sparse.csr_array:
             "neighbors must contain finite numbers >= 0 (their size does not matter), "
             f"got {graph.data[np.argmax(bad)]}."
         )
-    own = np.repeat(np.arange(n), np.diff(graph.indptr)) == graph.indices
-    loops = own & (graph.data != 0)
+    on_diagonal = np.repeat(np.arange(n), np.diff(graph.indptr)) == graph.indices
+    loops = on_diagonal & (graph.data != 0)
     if loops.any():
         row = int(graph.indices[np.argmax(loops)])
         raise ValueError(
             f"neighbors must have no self-loops, got an entry on the diagonal in row {row}: remove them "
             "with graph.setdiag(0); graph.eliminate_zeros()."
         )
-    if own.any():  # zero distances of points to themselves, as scanpy stores them above 8,000 cells
-        graph = _entries(graph, ~own)
+    if (
+        on_diagonal.any()
+    ):  # zero distances of points to themselves, as scanpy stores them above 8,000 cells
+        graph = _entries(graph, ~on_diagonal)
     degree = np.diff(graph.indptr)
     if not degree.all():
         row = int(np.argmin(degree))

@@ -19,12 +19,14 @@ _GROUP = 32  # points represented by their smallest distance in a first selectio
 _ALL_PAIRS_UP_TO = 100_000  # largest number of points for the exact search
 _POINTS_PER_CELL = 500  # more for very many points, so that there are at most ...
 _MAX_CELLS = 32768  # ... this number of cells
-_TRAINING = 20  # points per centre used to compute the centres
-_ROUNDS = 4  # of Lloyd's algorithm
-_MIN_TILES = 160  # to search: ten thousand points
-_MAX_TILES = 1600  # bounds the time; in, e.g., ten million points of noise, fewer are found
-_JUDGED_BY = 256  # points with an exact search, which determine the number of tiles ...
-_ENOUGH = 0.97  # ... such that this fraction of their neighbours is found
+_POINTS_PER_CENTRE = 20  # points per centre used to compute the centres
+_N_ROUNDS = 4  # of Lloyd's algorithm
+_MIN_TILES = 160  # minimum number of tiles searched: ten thousand points
+_MAX_TILES = (
+    1600  # maximum, which bounds the time; in, e.g., ten million points of noise, fewer are found
+)
+_N_TEST_POINTS = 256  # points with an exact search, which determine the number of tiles ...
+_MIN_RECALL = 0.97  # ... such that this fraction of their neighbours is found
 _NUMBERS = 1 << 28  # in the products of a block of tiles
 
 
@@ -220,12 +222,12 @@ def _centres(X: Any, n_cells: int, rng: np.random.Generator) -> Any:
     """
     import torch
 
-    size = min(len(X), _TRAINING * n_cells)
+    size = min(len(X), _POINTS_PER_CENTRE * n_cells)
     sample = X[torch.as_tensor(rng.integers(len(X), size=size), device=X.device)]
     centres = sample[torch.as_tensor(rng.choice(size, n_cells, replace=False), device=X.device)]
     unit = 2.0**40 / max(float(sample.abs().max()), 1e-30)
     whole = (sample.double() * unit).round().long()
-    for _ in range(_ROUNDS):
+    for _ in range(_N_ROUNDS):
         cell = _nearest_centres(sample, centres)
         sums = torch.zeros((n_cells, X.shape[1]), dtype=torch.int64, device=X.device)
         sums.index_add_(0, cell, whole)
@@ -264,7 +266,7 @@ def _reach(X: Any, cells: _Cells, k: int, rng: np.random.Generator) -> int:
     import torch
 
     n, device = len(X), X.device
-    rows = torch.as_tensor(np.sort(rng.integers(n, size=_JUDGED_BY)), device=device)
+    rows = torch.as_tensor(np.sort(rng.integers(n, size=_N_TEST_POINTS)), device=device)
     all_columns = cells.columns.reshape(-1, X.shape[1] + 1)
     members = cells.members.reshape(-1)
     slot = torch.empty(n, dtype=torch.int64, device=device)
@@ -280,5 +282,5 @@ def _reach(X: Any, cells: _Cells, k: int, rng: np.random.Generator) -> int:
         cell = cells.cell[there]
         needed.append(rank.gather(1, cell) + there - cells.first[cell] + 1)
     needed = torch.cat(needed).reshape(-1).sort()[0]
-    enough = int(needed[min(len(needed) - 1, int(np.ceil(_ENOUGH * (len(needed) - 1))))])
+    enough = int(needed[min(len(needed) - 1, int(np.ceil(_MIN_RECALL * (len(needed) - 1))))])
     return min(max(enough, _MIN_TILES), _MAX_TILES)

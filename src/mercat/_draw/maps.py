@@ -76,7 +76,7 @@ def draw_map(
     center = chart.default_center(Y, projection) if center is None else center
     P = project(Y, projection, center=center)
     window = choose_window(projection, P, extent)
-    new = ax is None
+    is_new = ax is None
     ax = new_axes(window.aspect) if ax is None else check_axes(ax)
     if title:
         ax.set_title(well_formed(title), parse_math=False)
@@ -88,13 +88,13 @@ def draw_map(
     if is_globe:
         notes.append(_count_note(far, "on the far side (pale)"))
     # Whether some points lie beyond the window and not only beyond Mercator's limit of latitude.
-    some_cut_off = bool((np.abs(P[beyond, 1]) < MERCATOR_TOP).any())
-    marked = not some_cut_off or extent == "data" or beyond.mean() <= _MAX_MARKED
+    is_cropped = bool((np.abs(P[beyond, 1]) < MERCATOR_TOP).any())
+    marked = not is_cropped or extent == "data" or beyond.mean() <= _MAX_MARKED
     if beyond.any():
-        where = "farther off" if some_cut_off else "beyond 85.05°"
+        where = "farther off" if is_cropped else "beyond 85.05°"
         where += ", at the edge (triangles)" if marked else ""
         reasons = [where]
-        if some_cut_off and style.advice:
+        if is_cropped and style.advice:
             reasons.append(style.advice)
         notes.append(_count_note(beyond, "; ".join(reasons)))
     if style.legend_location == ON_DATA and isinstance(coloring, Categories):
@@ -102,7 +102,7 @@ def draw_map(
         if coloring.missing.any():
             notes.append(_count_note(coloring.missing, f"{coloring.missing_label} (grey)"))
     chart.write_note(ax, notes)
-    _draw_legend(ax, coloring, style, new=new)
+    _draw_legend(ax, coloring, style, new=is_new)
     legend.make_room(ax)
     marks.draw(ax, P, coloring, style, window=window, marked=marked, far=far)
     if groups is not None and groups.present:
@@ -111,7 +111,7 @@ def draw_map(
         # Names at a pole are at the edge, as points are.
         anchors = np.clip(anchors, window.inner_low, window.inner_high)
         faint = far_side(middles, center=center) & is_globe
-        _write(ax, anchors, groups, P[~beyond & ~far], notes, style, faint)
+        _write_names(ax, anchors, groups, P[~beyond & ~far], notes, style, faint)
     return ax
 
 
@@ -125,7 +125,7 @@ def draw_plane(
     marks.draw(ax, P, coloring, style, window=window)
     if groups is not None and groups.present:
         anchors = np.array([np.median(P[rows], axis=0) for rows in groups.members()])
-        _write(ax, anchors, groups, P, [], style)
+        _write_names(ax, anchors, groups, P, [], style)
 
 
 def check_axes(ax: Any) -> Axes:
@@ -150,7 +150,7 @@ def _draw_legend(ax: Axes, coloring: Coloring, style: Style, *, new: bool) -> No
         legend.draw_inside(ax, coloring, location, font=font)
 
 
-def _write(
+def _write_names(
     ax: Axes,
     anchors: Floats,
     groups: Categories,
@@ -173,16 +173,16 @@ def _write(
     if n_lost:
         for artist in artists:
             artist.remove()
-        chart.write_note(ax, [*notes, _left_out(n_lost, len(anchors))])
+        chart.write_note(ax, [*notes, _left_out_note(n_lost, len(anchors))])
         legend.make_room(ax)  # the note needs room, too, and may displace another name
         _, n_lost = labels.write(ax, anchors, names, points, **options)
         ax.set_xlabel("")  # remove the first note
-        chart.write_note(ax, [*notes, _left_out(n_lost, len(anchors))] if n_lost else notes)
+        chart.write_note(ax, [*notes, _left_out_note(n_lost, len(anchors))] if n_lost else notes)
 
 
-def _left_out(n: int, of: int) -> str:
+def _left_out_note(n: int, total: int) -> str:
     verb = "is" if n == 1 else "are"
-    return f"{n:,} of {of:,} names {verb} left out for lack of space."
+    return f"{n:,} of {total:,} names {verb} left out for lack of space."
 
 
 def _count_note(mask: NDArray[np.bool_], where: str) -> str:

@@ -16,14 +16,14 @@ from .model import read_model, write_model
 
 def pack(model: Mercat) -> np.ndarray:
     """Model file as bytes, without parameters that cannot be saved and are not needed by `transform`."""
-    kept = copy.copy(model)
-    kept.set_params(callback=None, verbose=False, device=None, init="auto")
-    if scipy.sparse.issparse(kept.neighbors):
-        kept.set_params(neighbors=None)
-    if not isinstance(kept.random_state, int | np.integer | None):
-        kept.set_params(random_state=None)
+    copied = copy.copy(model)
+    copied.set_params(callback=None, verbose=False, device=None, init="auto")
+    if scipy.sparse.issparse(copied.neighbors):
+        copied.set_params(neighbors=None)
+    if not isinstance(copied.random_state, int | np.integer | None):
+        copied.set_params(random_state=None)
     with tempfile.TemporaryDirectory() as folder:
-        return np.fromfile(write_model(kept, Path(folder) / "map.mercat"), dtype=np.uint8)
+        return np.fromfile(write_model(copied, Path(folder) / "map.mercat"), dtype=np.uint8)
 
 
 def unpack(content: Any, name: str) -> Mercat:

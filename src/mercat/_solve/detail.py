@@ -47,7 +47,7 @@ from .status import Status
 # Smallest root mean square arc from the centre of the map from which the descent starts. On a map that is not
 # larger than the first bandwidth, the first stages hardly distinguish near and distant points.
 _MIN_SIZE = 0.5
-_N_COMPARED = 1000  # points used to compare the angles of two maps
+_N_COMPARED = 1000  # number of points used to compare the angles of two maps
 
 
 def add_detail(solved: Solved, plan: Plan) -> Solved:

@@ -29,18 +29,19 @@ from .._solve.losses import AngleLoss
 from .._solve.pipeline import Plan, descend, landmark_placer, solve
 from .._solve.placement import LandmarkPlacer, place_in_blocks
 from .._solve.starts import Promising
-from .points import N_LEGS, Legs, OtherMap, Taken, monomials, warped
+from .points import N_ANGLE_LANDMARKS, AngleSample, MapPoints, OtherMap, monomials, warp_positions
 
-# Points among which neighbours are searched: all points if few, else a sample.
+# Neighbours are searched among all points or, if there are many, among a sample: of at least this number of
+# points, with at most this number of distances unless that is fewer.
 _MIN_REFERENCE, _REFERENCE_PAIRS = 1000, 4_000_000
 N_PROBES = 1000  # number of reference points (probes) whose positions on the maps are compared
 _N_NULL = 2000  # points of permuted data that are placed, in addition to the landmarks
 _N_NULL_EXACT = 1500  # points of permuted data in an exact fit
 # Largest distance, in radians, between the position from a start on the map and that from a full search, and
 # the fraction of points above it from which the full search is used.
-_REARRANGED, _MAX_MISSED = 0.1, 0.02
+_MAX_DISPLACEMENT, _MAX_MISSED_FRACTION = 0.1, 0.02
 # Correlation of the angles below which all samples share their sums over the data.
-_FAR_FROM_EXACT = 0.95
+_MAX_CORRELATION_TO_SHARE = 0.95
 _SINGULAR = 1e-6  # relative cutoff for small singular values
 
 
@@ -49,7 +50,7 @@ class Samples(NamedTuple):
 
     reference: np.ndarray
     maps: list[np.ndarray]  # rows of each other map
-    halves: bool  # whether maps 2 k and 2 k + 1 have complementary halves of the rows
+    are_halves: bool  # whether maps 2 k and 2 k + 1 have complementary halves of the rows
     null: np.ndarray
     generators: list[np.random.Generator]  # one per map, and one for permuted data
 
@@ -63,19 +64,19 @@ def n_reference(n: int) -> int:
     return min(n, max(_MIN_REFERENCE, _REFERENCE_PAIRS // n))
 
 
-def draw(plan: Plan, landmarks: np.ndarray, n_maps: int) -> Samples:
+def draw_samples(plan: Plan, landmarks: np.ndarray, n_maps: int) -> Samples:
     """Draw all samples; `landmarks` are the rows that the map was fitted to, if it is without detail."""
     n = plan.source.shape[0]
     *generators, common = plan.rng.spawn(n_maps + 1)
     size = len(landmarks) if plan.sampled else n
     n_null = min(n, size + _N_NULL if plan.sampled else _N_NULL_EXACT)
-    halves = plan.detail > 0 or 2 * size > n
+    are_halves = plan.detail > 0 or 2 * size > n
     return Samples(
         common.choice(n, n_reference(n), replace=False),
         complementary_halves(n, generators)
-        if halves
+        if are_halves
         else [other_rows(n, np.sort(landmarks), g) for g in generators],
-        halves,
+        are_halves,
         common.choice(n, n_null, replace=False),
         [*generators, common],
     )
@@ -91,13 +92,13 @@ def complementary_halves(n: int, generators: list[np.random.Generator]) -> list[
 
 
 def other_rows(n: int, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """As many random rows of n as given, none of which is among these (ascending)."""
+    """Random rows out of n: as many as `rows` (ascending), and none of them."""
     drawn = rng.choice(n - len(rows), len(rows), replace=False)
     return drawn + np.searchsorted(rows - np.arange(len(rows)), drawn, side="right")
 
 
 def other_maps(
-    plan: Plan, samples: Samples, taken: Taken, reference: Taken, correlation: float
+    plan: Plan, samples: Samples, on_map: MapPoints, reference: MapPoints, correlation: float
 ) -> Iterator[tuple[OtherMap, np.ndarray]]:
     """Yield other maps without detail, and the positions of the probes on each of them before scaling.
 
@@ -105,40 +106,42 @@ def other_maps(
     first. `correlation` is the correlation between the angles of the map and of the data.
     """
     X, Y = reference.X[:N_PROBES], reference.Y[:N_PROBES]
-    if correlation < _FAR_FROM_EXACT:
-        first = plan.source.to_device(taken.some(samples.maps[0]).X)
+    if correlation < _MAX_CORRELATION_TO_SHARE:
+        first = plan.source.to_device(on_map.subset(samples.maps[0]).X)
         similar = AngleLoss(first, line=plan.line, workers=plan.workers)
         plan = plan._replace(similar=similar)
     # Not for few points: their maps take little time, and depend more on the start.
     if plan.sampled:
         plan = plan._replace(before=Promising())
-    plan = plan._replace(reducer=_no_reducer(taken.X))
+    plan = plan._replace(reducer=_identity_reducer(on_map.X))
     placer: LandmarkPlacer | None = None
     for k, (rows, rng) in enumerate(zip(samples.maps, samples.generators, strict=False)):
-        sample, own_plan = taken.some(rows), plan._replace(rng=rng)
-        fit = descend(sample.X, rows, own_plan, careful=not plan.sampled)
+        sample, map_plan = on_map.subset(rows), plan._replace(rng=rng)
+        fit = descend(sample.X, rows, map_plan, careful=not plan.sampled)
         onto = sample.Y.astype(np.float64)
-        if samples.halves and k % 2:
-            onto = placed(placer, sample.X, plan.workers)
-        turned = fit.Y @ _rotation_onto(fit.Y, onto).T
-        placer = landmark_placer(sample.X, turned, fit.angle_fit, own_plan)
-        there = placed(placer, X, plan.workers)
-        other = _other_map(placer, X, Y, there)
+        if samples.are_halves and k % 2:
+            onto = place_points(placer, sample.X, plan.workers)
+        rotated = fit.Y @ _rotation_onto(fit.Y, onto).T
+        placer = landmark_placer(sample.X, rotated, fit.angle_fit, map_plan)
+        Y_other = place_points(placer, X, plan.workers)
+        other = _other_map(placer, X, Y, Y_other)
         # A warm start saves most of the time for many points; among few, some would stay near their start.
-        yield other._replace(search=other.search or samples.halves), there
+        yield other._replace(full_search=other.full_search or samples.are_halves), Y_other
         plan.progress.advance()
 
 
-def _other_map(placer: LandmarkPlacer, X: np.ndarray, Y: np.ndarray, there: np.ndarray) -> OtherMap:
-    """The map of a placer that puts the points X, which are at Y on the map, `there`."""
-    warp = np.linalg.lstsq(monomials(Y.astype(np.float64)), there, rcond=_SINGULAR)[0]
-    size = relative_size(there, Y)
+def _other_map(
+    placer: LandmarkPlacer, X: np.ndarray, Y: np.ndarray, Y_other: np.ndarray
+) -> OtherMap:
+    """The map of a placer, on which the points X, at Y on the map, are at Y_other."""
+    warp = np.linalg.lstsq(monomials(Y.astype(np.float64)), Y_other, rcond=_SINGULAR)[0]
+    size = relative_size(Y_other, Y)
     scale = 1 / size if np.isfinite(size) and size > 0 else 1.0
-    other = OtherMap(placer, warp, False, centre_of(there), scale)
+    other = OtherMap(placer, warp, False, centre_of(Y_other), scale)
     with rows_alike():
-        found = other.placed(X, warped((other,), Y)[0][:, None, :], None)
-    missed = np.mean(geodesic(found.astype(np.float64), there) > _REARRANGED)
-    return other._replace(search=bool(missed > _MAX_MISSED))
+        nearby = other.place_unscaled(X, warp_positions((other,), Y)[0][:, None, :], None)
+    missed = np.mean(geodesic(nearby.astype(np.float64), Y_other) > _MAX_DISPLACEMENT)
+    return other._replace(full_search=bool(missed > _MAX_MISSED_FRACTION))
 
 
 def _rotation_onto(Y: np.ndarray, onto: np.ndarray) -> np.ndarray:
@@ -146,7 +149,7 @@ def _rotation_onto(Y: np.ndarray, onto: np.ndarray) -> np.ndarray:
     return orthogonal_onto(resized(Y, size_of(onto)), onto)
 
 
-def placed(placer: Any, X_hat: np.ndarray, workers: Workers) -> np.ndarray:
+def place_points(placer: Any, X_hat: np.ndarray, workers: Workers) -> np.ndarray:
     """Positions of points on a map, before rotation."""
 
     def place(rows: np.ndarray) -> np.ndarray:
@@ -156,15 +159,15 @@ def placed(placer: Any, X_hat: np.ndarray, workers: Workers) -> np.ndarray:
     return np.asarray(place_in_blocks(place, X_hat, TILE, workers), dtype=np.float64)
 
 
-def with_detail(plan: Plan, samples: Samples, points: Taken) -> Iterator[np.ndarray]:
+def other_maps_with_detail(plan: Plan, samples: Samples, points: MapPoints) -> Iterator[np.ndarray]:
     """Yield the positions of all points (n x 3) on each other map with detail, as `other_maps` does.
 
     Each map has its own landmarks and neighbours, among its own rows. Points that it was not fitted to are
     placed as by `transform`, as they would be on maps of other data.
     """
-    reducer, first = _no_reducer(points.X), points.Y
+    reducer, first = _identity_reducer(points.X), points.Y
     for k, (rows, rng) in enumerate(zip(samples.maps, samples.generators, strict=False)):
-        own_plan = plan._replace(
+        map_plan = plan._replace(
             source=RowSource(points.X[rows].astype(np.float64), plan.workers),
             reducer=reducer,
             solver="landmarks" if plan.sampled else "exact",
@@ -173,15 +176,15 @@ def with_detail(plan: Plan, samples: Samples, points: Taken) -> Iterator[np.ndar
             rng=rng,
             progress=Progress(False),
         )
-        made = add_detail(solve(own_plan), own_plan).placement.placer
-        there = placed(made.against, points.X, plan.workers)
+        fitted_map = add_detail(solve(map_plan), map_plan).placement.placer
+        Y = place_points(fitted_map.against, points.X, plan.workers)
         onto = first if k % 2 else points.Y
-        first = (there @ _rotation_onto(there, onto.astype(np.float64)).T).astype(np.float32)
+        first = (Y @ _rotation_onto(Y, onto.astype(np.float64)).T).astype(np.float32)
         yield first
         plan.progress.advance()
 
 
-def _no_reducer(X_hat: np.ndarray) -> ComponentReducer:
+def _identity_reducer(X_hat: np.ndarray) -> ComponentReducer:
     """Reducer for data that are X_hat: maps then start from principal components of their own rows."""
     r = X_hat.shape[1]
     return ComponentReducer(np.zeros(r), None, np.ones(r), 1.0, "euclidean")
@@ -190,7 +193,7 @@ def _no_reducer(X_hat: np.ndarray) -> ComponentReducer:
 def _neighbors_among(
     rows: np.ndarray, neighbors: Any, X_hat: np.ndarray, rng: np.random.Generator
 ) -> Any:
-    """Number of neighbours or graph for a sample of the rows, which has the components X_hat.
+    """Number of neighbours or graph for a sample of the rows with the components X_hat.
 
     In a given graph, neighbours that were not drawn are replaced by their own neighbours that were.
     """
@@ -204,19 +207,19 @@ def _neighbors_among(
     replaced = np.full_like(number, -1)
     replaced[start[drawn]] = number[end[drawn]]
     replaced[rows] = np.arange(m)
-    own = number[start] >= 0
-    start, end = number[start[own]], replaced[end[own]]
+    in_sample = number[start] >= 0
+    start, end = number[start[in_sample]], replaced[end[in_sample]]
     kept = (end >= 0) & (end != start)
     start, end = start[kept], end[kept]
-    alone = np.setdiff1d(np.arange(m), start)
-    if len(alone):  # the nearest in the data
-        found = Search(X_hat)(X_hat[alone], 1, alone)[:, 0]
-        start, end = np.append(start, alone), np.append(end, found)
+    isolated = np.setdiff1d(np.arange(m), start)
+    if len(isolated):  # connect them to the nearest point in the data
+        nearest = Search(X_hat)(X_hat[isolated], 1, isolated)[:, 0]
+        start, end = np.append(start, isolated), np.append(end, nearest)
     ones = np.ones(len(start), dtype=np.float32)
     return scipy.sparse.coo_array((ones, (start, end)), shape=(m, m)).tocsr()
 
 
-def projected(rows: Any, plan: Plan) -> np.ndarray:
+def project(rows: Any, plan: Plan) -> np.ndarray:
     """X_hat of rows, in memory."""
     return to_numpy(project_all(plan.source.to_device(plan.reducer), rows, plan.workers))
 
@@ -228,39 +231,39 @@ def null_distribution(plan: Plan, X_hat: np.ndarray, rng: np.random.Generator) -
     each column permuted: without the rotation, principal components would keep their variances, and with
     them much of the structure.
     """
-    source = RowSource(without_structure(X_hat, rng), plan.workers)
+    source = RowSource(remove_structure(X_hat, rng), plan.workers)
     spectral: Reducer = fit_reducer(source, None, metric="euclidean")
     default = check_neighbors(None, source.shape[0])
     k = min(plan.neighbors, default) if isinstance(plan.neighbors, int) else default
-    own_plan = plan._replace(
+    map_plan = plan._replace(
         source=source, reducer=spectral, init="auto", rng=rng, neighbors=k, progress=Progress(False)
     )
-    solved = solve(own_plan)
+    solved = solve(map_plan)
     if plan.detail:
-        solved = add_detail(solved, own_plan)
-    X = projected(source.take_all(), own_plan).astype(np.float32)
+        solved = add_detail(solved, map_plan)
+    X = project(source.take_all(), map_plan).astype(np.float32)
     Y = to_numpy(solved.fit.Y).astype(np.float32)
-    chosen = solved.landmarks[:N_LEGS]
-    legs = Legs(X[chosen], Y[chosen], solved.fit.angle_fit.calibration)
-    judged = np.ones(len(X), dtype=bool)
+    chosen = solved.landmarks[:N_ANGLE_LANDMARKS]
+    angle_sample = AngleSample(X[chosen], Y[chosen], solved.fit.angle_fit.calibration)
+    measured = np.ones(len(X), dtype=bool)
     if len(solved.landmarks) < len(X):
-        judged[solved.landmarks] = False  # only placed points, as most points of the map are
-    return np.sort(legs.unexplained(X[judged], Y[judged]).astype(np.float64))
+        measured[solved.landmarks] = False  # only placed points, as most points of the map are
+    return np.sort(angle_sample.unexplained(X[measured], Y[measured]).astype(np.float64))
 
 
-def without_structure(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def remove_structure(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """X (n x r), randomly rotated, with each column permuted."""
     rotation = np.linalg.qr(rng.normal(size=(X.shape[1], X.shape[1])))[0]
     return rng.permuted(X @ rotation, axis=0)
 
 
-def stability(maps: np.ndarray, *, halves: bool = False) -> float:
-    """Agreement of aligned maps of the same points (m x n x 3), from 0 to 1; with `halves`, in pairs.
+def stability(maps: np.ndarray, *, in_pairs: bool = False) -> float:
+    """Agreement of aligned maps of the same points (m x n x 3), from 0 to 1; `in_pairs`, mean of the pairs.
 
     One minus the mean squared distance between the positions of a point on two maps, divided by that between
     two points of a map.
     """
-    if halves:
+    if in_pairs:
         return float(np.mean([stability(maps[k : k + 2]) for k in range(0, len(maps) - 1, 2)]))
     m = len(maps)
     between = np.sum((maps - maps.mean(axis=0)) ** 2, axis=2).mean() * m / (m - 1)
@@ -268,7 +271,7 @@ def stability(maps: np.ndarray, *, halves: bool = False) -> float:
     return float(1 - between / within) if within > 0 else 1.0
 
 
-def relative_size(there: np.ndarray, Y: np.ndarray) -> float:
-    """Size of a map (n x 3) as a multiple of that of Y (n x 3); NaN if all points of Y coincide."""
+def relative_size(Y_other: np.ndarray, Y: np.ndarray) -> float:
+    """Size of another map (n x 3) as a multiple of that of Y (n x 3); NaN if all points of Y coincide."""
     size = size_of(Y.astype(np.float64))
-    return size_of(there) / size if size > 0 else np.nan
+    return size_of(Y_other) / size if size > 0 else np.nan

@@ -1,6 +1,7 @@
 """Uncertainty of each point from other maps: scatter, alternative position, torn neighbours, p-value.
 
-A `Judge` has everything needed for a row, on the device of the rows; each row is judged on its own.
+A `PointEstimator` computes them for some rows, on the device of the rows; the result of a row does not depend
+on other rows.
 """
 
 from __future__ import annotations
@@ -34,15 +35,14 @@ from .._solve.fitted_map import within_reach
 from .._solve.initial import scaled
 from .._solve.placement import LandmarkPlacer, placed_moments
 
-ELSEWHERE = 0.3  # smallest distance of an alternative position, in radians ...
-_STEPS_ELSEWHERE = 10  # ... after this number of additional steps
-N_LEGS = 100  # number of landmarks used to judge the angles of a point
+MIN_ALTERNATIVE_DISTANCE = 0.3  # from the position on the map, in radians
+_N_EXTRA_STEPS = 10  # of a descent that ends far from the position on the map
+N_ANGLE_LANDMARKS = 100  # number of landmarks whose angles at a point are compared
 _ROWS_ON_DEVICE = 1 << 14  # rows per block on a device
-_MIN_LOSS = 1e-6
-_ANTIPODAL = (
-    1e-9  # smallest 1 + cosine between positions: for opposite ones, all great circles are shortest
-)
-_RECORDS = ("spectral", "own", "rotation", "legs", "reference", "null")
+_MIN_LOSS = 1e-6  # of a map, to divide by
+# Minimum of 1 + the cosine between positions: for opposite ones, all great circles are shortest.
+_MIN_ONE_PLUS_COSINE = 1e-9
+_FIELDS_ON_DEVICE = ("spectral", "placer", "rotation", "angle_sample", "reference", "null")
 # Columns of the results per point.
 PLACE, AXES, ALTERNATIVE = slice(0, 3), slice(3, 9), slice(9, 12)
 GAP, WINS, TORN, P_VALUE, N_COLUMNS = 12, 13, 14, 15, 16
@@ -54,47 +54,49 @@ class OtherMap(NamedTuple):
     placer: LandmarkPlacer
     # (20, 3): maps `monomials` of a position on the map to the approximate position on this one.
     warp: np.ndarray
-    search: bool  # whether points are placed by a full search
+    full_search: bool  # whether points are placed by a full search instead of from starts
     centre: np.ndarray  # (3,) of this map
     scale: float  # from the size of this map to that of the map
 
     def place(self, X_hat: Array, starts: Array, H: Array | None) -> Array:
-        """Positions of points, scaled, from the best of the starts (b x n x 3); NaN for none.
+        """Scaled positions of points, from the best of their starts (b x n x 3; NaN for missing starts).
 
         `H` are the inverse Hessians at the positions on the map, if known.
         """
-        found = self.placed(X_hat, starts, H)
-        centre = namespace(found).asarray(self.centre, **like(found))
-        return scaled(found, centre, self.scale)
+        Y = self.place_unscaled(X_hat, starts, H)
+        centre = namespace(Y).asarray(self.centre, **like(Y))
+        return scaled(Y, centre, self.scale)
 
-    def placed(self, X_hat: Array, starts: Array, H: Array | None) -> Array:
-        """Positions as by `place`, before scaling."""
-        return self.placer.place(X_hat) if self.search else self.placer.place_near(X_hat, starts, H)
+    def place_unscaled(self, X_hat: Array, starts: Array, H: Array | None) -> Array:
+        """Positions before scaling, with the same arguments as `place`."""
+        if self.full_search:
+            return self.placer.place(X_hat)
+        return self.placer.place_near(X_hat, starts, H)
 
 
-def warped(maps: tuple[OtherMap, ...], Y: Array) -> Array:
+def warp_positions(maps: tuple[OtherMap, ...], Y: Array) -> Array:
     """Approximate positions of points on other maps (m x b x 3), from positions Y (b x 3) on the map."""
     xp, b = namespace(Y), Y.shape[0]
     warps = xp.stack([xp.asarray(m.warp, **like(Y)) for m in maps])
     # One narrow product per map: in a wide one, the result of a row may depend on its position.
-    found = (filled_up(monomials(Y))[None, ...] @ warps)[:, :b, :]
-    return xp.reshape(normalize(xp.reshape(found, (-1, 3))), (len(maps), b, 3))
+    positions = (filled_up(monomials(Y))[None, ...] @ warps)[:, :b, :]
+    return xp.reshape(normalize(xp.reshape(positions, (-1, 3))), (len(maps), b, 3))
 
 
-class Taken(NamedTuple):
-    """Points of the map: X_hat, positions, and their rows in the data."""
+class MapPoints(NamedTuple):
+    """Some points of the map: X_hat, positions, and their rows in the data (ascending for `subset`)."""
 
     X: np.ndarray
     Y: np.ndarray
     rows: np.ndarray
 
-    def some(self, rows: np.ndarray) -> Taken:
-        """Points of some rows; `self.rows` must be ascending."""
-        at = np.searchsorted(self.rows, rows)
-        return Taken(self.X[at], self.Y[at], rows)
+    def subset(self, rows: np.ndarray) -> MapPoints:
+        """The points of some of the rows."""
+        indices = np.searchsorted(self.rows, rows)
+        return MapPoints(self.X[indices], self.Y[indices], rows)
 
 
-class Halves(NamedTuple):
+class HalfMapScatter(NamedTuple):
     """How the scatter of maps of halves of the data predicts that of maps of new data."""
 
     inflation: float  # ratio of the variances of positions
@@ -111,8 +113,8 @@ class Halves(NamedTuple):
         return (1 - max(self.stability, 0.0)) * tangent(mean[None, :] - Y, Y)
 
 
-class Legs(NamedTuple):
-    """Landmarks used to judge the angles at a point, and the calibration line."""
+class AngleSample(NamedTuple):
+    """Landmarks that form angles at a point, and the calibration line."""
 
     X: np.ndarray
     Y: np.ndarray
@@ -121,40 +123,41 @@ class Legs(NamedTuple):
     def unexplained(self, X_hat: Array, Y: Array) -> Array:
         """Fraction of the variance of the cosines at each point that the map does not explain."""
         one_tile = max(X_hat.shape[0], 1)
-        moments = placed_moments(X_hat, Y, self.X, self.Y, 0, N_LEGS, one_tile)
+        moments = placed_moments(X_hat, Y, self.X, self.Y, 0, N_ANGLE_LANDMARKS, one_tile)
         return _unexplained(moments, self.line)
 
 
-class Judge(NamedTuple):
+class PointEstimator(NamedTuple):
     """Computes the uncertainty of rows; the result of a row does not depend on other rows."""
 
     spectral: Any
-    own: LandmarkPlacer  # of the map, before rotation
+    placer: LandmarkPlacer  # of the map, before rotation
     rotation: np.ndarray
     maps: tuple[OtherMap, ...]
-    halves: Halves | None  # if pairs of maps are compared with each other instead of with the map
-    legs: Legs
-    reference: Taken
-    k: int  # number of true neighbours
-    far: float
+    halves: HalfMapScatter | None  # if pairs of maps are compared, not other maps with the map
+    angle_sample: AngleSample
+    reference: MapPoints
+    k: int  # number of neighbours in the data
+    # A neighbour is torn if it is farther away on the map than this fraction of all points.
+    near_fraction: float
     null: np.ndarray  # (N,) fractions of unexplained variance for permuted data, ascending
     loss: float  # of the map
 
-    def to_device(self, rows: RowSource) -> Judge:
-        moved = {name: rows.to_device(getattr(self, name)) for name in _RECORDS}
+    def to_device(self, rows: RowSource) -> PointEstimator:
+        moved = {name: rows.to_device(getattr(self, name)) for name in _FIELDS_ON_DEVICE}
         return self._replace(**moved, maps=tuple(rows.to_device(m) for m in self.maps))
 
-    def judged(self, rows: Any, places: Array | None, others: Array | None, start: int) -> Array:
+    def results(self, rows: Any, Y: Array | None, others: Array | None, start: int) -> Array:
         """All columns (b x N_COLUMNS) of some rows, the first of which has the index `start`.
 
-        `places` (b x 3) are the positions on the map, `others` (n_maps x b x 3) on the other maps, if known.
+        Y (b x 3) are the positions on the map, `others` (n_maps x b x 3) those on the other maps, if known.
         """
         with rows_alike():
             X_hat = within_reach(self.spectral, rows)
             parts = [
-                self._judged(
+                self._results_of_block(
                     X_hat[t, :],
-                    None if places is None else places[t, :],
+                    None if Y is None else Y[t, :],
                     None if others is None else others[:, t, :],
                     start + t.start,
                 )
@@ -162,33 +165,35 @@ class Judge(NamedTuple):
             ]
         return namespace(parts[0]).concat(parts)
 
-    def _judged(self, X_hat: Array, Y: Array | None, others: Array | None, start: int) -> Array:
+    def _results_of_block(
+        self, X_hat: Array, Y: Array | None, others: Array | None, start: int
+    ) -> Array:
         xp, wide = namespace(X_hat), widest(X_hat)
         single = like(X_hat)
-        turned = self.rotation.T
+        inverse_rotation = self.rotation.T
         if Y is None:
-            Y = normalize(product(xp.astype(self.own.place(X_hat), wide), self.rotation))
+            Y = normalize(product(xp.astype(self.placer.place(X_hat), wide), self.rotation))
         Y = xp.asarray(Y, **single)
-        raw = product(Y, turned)
-        other_minimum = product(self._other_minimum(X_hat, raw), self.rotation)
+        unrotated = product(Y, inverse_rotation)
+        second_minimum = product(self._second_minimum(X_hat, unrotated), self.rotation)
         if others is None:
-            found = self._on_other_maps(X_hat, Y, raw, other_minimum)
+            others = self._positions_on_other_maps(X_hat, Y, unrotated, second_minimum)
         else:
-            found = xp.asarray(others, **single)
-        places = xp.astype(Y, wide)
-        axes = scatter(xp.astype(found, wide), places, self.halves)
-        alternative, wins = elsewhere(found, Y)
-        alternative = xp.where((wins > 0)[:, None], alternative, other_minimum)
+            others = xp.asarray(others, **single)
+        wide_Y = xp.astype(Y, wide)
+        axes = scatter(xp.astype(others, wide), wide_Y, self.halves)
+        alternative, wins = alternative_positions(others, Y)
+        alternative = xp.where((wins > 0)[:, None], alternative, second_minimum)
         wins = xp.where(xp.isnan(alternative[:, 0]), xp.nan, wins)
-        gap = self._excess(X_hat, raw, product(alternative, turned))
+        gap = self._excess(X_hat, unrotated, product(alternative, inverse_rotation))
         gap = gap / max(self.loss, _MIN_LOSS) ** 2
-        torn = torn_share(X_hat, Y, start, self.reference, self.k, self.far)
-        unexplained = self.legs.unexplained(X_hat, Y)
+        torn = torn_fraction(X_hat, Y, start, self.reference, self.k, self.near_fraction)
+        unexplained = self.angle_sample.unexplained(X_hat, Y)
         p = p_values(xp.astype(unexplained, wide), self.null)
         columns = [xp.astype(c, wide) for c in (gap, wins, torn, p)]
         return xp.concat(
             [
-                places,
+                wide_Y,
                 xp.reshape(axes, (-1, 6)),
                 xp.astype(alternative, wide),
                 xp.stack(columns, axis=1),
@@ -196,13 +201,15 @@ class Judge(NamedTuple):
             axis=1,
         )
 
-    def _on_other_maps(self, X_hat: Array, Y: Array, raw: Array, other_minimum: Array) -> Array:
-        """Positions on other maps (m x b x 3) of points at Y, or `raw` before rotation."""
+    def _positions_on_other_maps(
+        self, X_hat: Array, Y: Array, unrotated: Array, second_minimum: Array
+    ) -> Array:
+        """Positions on other maps (m x b x 3) of points at Y, which are at `unrotated` before rotation."""
         xp = namespace(X_hat)
-        starts = [warped(self.maps, Y)]
-        if bool(xp.any(xp.isfinite(other_minimum))):
-            starts.append(warped(self.maps, other_minimum))
-        H = self.own.inverse_hessians(X_hat, raw)
+        starts = [warp_positions(self.maps, Y)]
+        if bool(xp.any(xp.isfinite(second_minimum))):
+            starts.append(warp_positions(self.maps, second_minimum))
+        H = self.placer.inverse_hessians(X_hat, unrotated)
         if H is not None:
             R = xp.asarray(self.rotation, **like(H))
             H = R @ H @ R.T
@@ -210,43 +217,43 @@ class Judge(NamedTuple):
         return xp.stack([m.place(X_hat, stacked[k, ...], H) for k, m in enumerate(self.maps)])
 
     def _excess(self, X_hat: Array, Y: Array, Z: Array) -> Array:
-        """`excess` of points at Z, NaN for none."""
+        """Excess loss of points at Z compared with Y; NaN for missing positions."""
         xp = namespace(X_hat)
-        found = xp.full_like(Z[:, 0], xp.nan)
+        excess = xp.full_like(Z[:, 0], xp.nan)
         (rows,) = xp.nonzero(xp.isfinite(Z[:, 0]))
         if rows.shape[0] > 0:
-            found[rows] = self.own.excess(*(xp.take(a, rows, axis=0) for a in (X_hat, Y, Z)))
-        return found
+            excess[rows] = self.placer.excess(*(xp.take(a, rows, axis=0) for a in (X_hat, Y, Z)))
+        return excess
 
-    def _other_minimum(self, X_hat: Array, Y: Array) -> Array:
+    def _second_minimum(self, X_hat: Array, Y: Array) -> Array:
         """Best minimum of the loss of each point far from Y (b x 3); NaN if there is none."""
         xp = namespace(X_hat)
-        there, _ = self.own.place_roughly(X_hat, Y)
-        away = geodesic(there, Y) > ELSEWHERE
-        (rows,) = xp.nonzero(away)
+        Z, _ = self.placer.place_roughly(X_hat, Y)
+        is_far = geodesic(Z, Y) > MIN_ALTERNATIVE_DISTANCE
+        (rows,) = xp.nonzero(is_far)
         if rows.shape[0] > 0:  # few rows, since most descents return to Y
-            start = xp.take(there, rows, axis=0)[:, None, :]
-            there[rows, :] = self.own.place_from(
-                xp.take(X_hat, rows, axis=0), start, _STEPS_ELSEWHERE
+            start = xp.take(Z, rows, axis=0)[:, None, :]
+            Z[rows, :] = self.placer.place_from(
+                xp.take(X_hat, rows, axis=0), start, _N_EXTRA_STEPS
             )[0]
-        away = away & (geodesic(there, Y) > ELSEWHERE)
-        return xp.where(away[:, None], there, xp.nan)
+        is_far = is_far & (geodesic(Z, Y) > MIN_ALTERNATIVE_DISTANCE)
+        return xp.where(is_far[:, None], Z, xp.nan)
 
 
-def scatter(found: Array, Y: Array, halves: Halves | None = None) -> Array:
+def scatter(others: Array, Y: Array, halves: HalfMapScatter | None = None) -> Array:
     """Axes (b x 2 x 3) of the scatter of positions on maps of new data about Y (b x 3).
 
-    An axis is a tangent vector at Y whose length is the root mean square deviation along it, longer one
-    first. Positions on other maps (m x b x 3) are such positions; with `halves`, the scatter is predicted
-    from the differences between each two.
+    An axis is a tangent vector at Y whose length is the root mean square deviation along it; the longer axis
+    comes first. `others` (m x b x 3) are the positions on other maps. With `halves`, the scatter is predicted
+    from the differences between pairs of maps.
     """
-    xp = namespace(found)
+    xp = namespace(others)
     frame = tangent_frame(Y)
     if halves is None:
-        u, v = unstack(tangent_coordinates(Y, frame, found))
+        u, v = unstack(tangent_coordinates(Y, frame, others))
         uu, vv, uv = (xp.mean(p, axis=0) for p in (u * u, v * v, u * v))
     else:
-        u, v = unstack(differences(Y, frame, found))
+        u, v = unstack(differences(Y, frame, others))
         drift = halves.drift(Y)
         du, dv = (row_dot(drift, axis) for axis in unstack(frame))
         uu, vv, uv = (
@@ -262,49 +269,49 @@ def scatter(found: Array, Y: Array, halves: Halves | None = None) -> Array:
     return xp.stack([long, short], axis=1)
 
 
-def differences(Y: Array, frame: Array, found: Array) -> Array:
+def differences(Y: Array, frame: Array, others: Array) -> Array:
     """Displacements between maps 2 k and 2 k + 1 of points at Y (b x 3): coordinates (2 x m // 2 x b).
 
-    Displacements on the sphere from positions `found` (m x b x 3) on the one map to those on the other, moved
-    to Y along great circles; `frame` (2 x b x 3) spans the tangent planes at Y.
+    `others` (m x b x 3) are the positions on the maps. Displacements from one map to the other are moved to Y
+    along great circles; `frame` (2 x b x 3) spans the tangent planes at Y.
     """
-    xp, m = namespace(found), found.shape[0]
-    first, second = found[: m - m % 2 : 2, ...], found[1::2, ...]
+    xp, m = namespace(others), others.shape[0]
+    first, second = others[: m - m % 2 : 2, ...], others[1::2, ...]
     return tangent_coordinates(
-        first, xp.stack([transported(v, Y, first) for v in unstack(frame)]), second
+        first, xp.stack([transport(v, Y, first) for v in unstack(frame)]), second
     )
 
 
-def transported(vectors: Array, Y: Array, places: Array) -> Array:
-    """Tangent vectors (b x 3) at Y, moved along great circles to places (m x b x 3)."""
+def transport(vectors: Array, Y: Array, Z: Array) -> Array:
+    """Tangent vectors (b x 3) at Y, moved along great circles to positions Z (m x b x 3)."""
     xp = namespace(Y)
-    one_plus_cosine = xp.sum(places * Y, axis=-1) + 1
-    along = xp.sum(places * vectors, axis=-1) / xp.clip(one_plus_cosine, _ANTIPODAL, None)
-    return vectors - along[..., None] * (places + Y)
+    one_plus_cosine = xp.sum(Z * Y, axis=-1) + 1
+    along = xp.sum(Z * vectors, axis=-1) / xp.clip(one_plus_cosine, _MIN_ONE_PLUS_COSINE, None)
+    return vectors - along[..., None] * (Z + Y)
 
 
-def elsewhere(found: Array, Y: Array) -> tuple[Array, Array]:
-    """Most frequent position of each point on maps where it is far from Y, and fraction of these maps.
+def alternative_positions(others: Array, Y: Array) -> tuple[Array, Array]:
+    """Most frequent position of each point far from Y (b x 3), and fraction of the maps with it (b).
 
-    Of the positions (m x b x 3) far from Y, the one with the most others nearby defines a group, whose mean
-    is returned (b x 3), NaN if there is none.
+    Of the positions on other maps (m x b x 3) that are far from Y, the one with the most others nearby
+    defines a group, whose mean is returned; NaN if no position is far from Y.
     """
-    xp, m = namespace(found), found.shape[0]
-    place, wins = xp.full_like(Y, xp.nan), xp.zeros_like(Y[:, 0])
-    away = geodesic(found, Y[None, ...]) > ELSEWHERE
-    (rows,) = xp.nonzero(xp.any(away, axis=0))
+    xp, m = namespace(others), others.shape[0]
+    alternative, wins = xp.full_like(Y, xp.nan), xp.zeros_like(Y[:, 0])
+    is_far = geodesic(others, Y[None, ...]) > MIN_ALTERNATIVE_DISTANCE
+    (rows,) = xp.nonzero(xp.any(is_far, axis=0))
     if rows.shape[0] == 0:
-        return place, wins
-    found, away = (xp.take(a, rows, axis=1) for a in (found, away))
-    near = xp.sum(found[:, None, ...] * found[None, ...], axis=-1) > math.cos(ELSEWHERE)
-    near = near & away[None, ...]
-    n_near = xp.where(away, xp.sum(xp.astype(near, xp.int64), axis=1), -1)
-    most = xp.argmax(n_near, axis=0)
-    is_center = xp.arange(m, **beside(found))[:, None] == most[None, :]
-    group = xp.astype(xp.any(near & is_center[:, None, :], axis=0) & away, found.dtype)
-    place[rows, :] = normalize(xp.sum(group[..., None] * found, axis=0))
+        return alternative, wins
+    others, is_far = (xp.take(a, rows, axis=1) for a in (others, is_far))
+    cosine = xp.sum(others[:, None, ...] * others[None, ...], axis=-1)
+    near = (cosine > math.cos(MIN_ALTERNATIVE_DISTANCE)) & is_far[None, ...]
+    n_near = xp.where(is_far, xp.sum(xp.astype(near, xp.int64), axis=1), -1)
+    center = xp.argmax(n_near, axis=0)
+    is_center = xp.arange(m, **beside(others))[:, None] == center[None, :]
+    group = xp.astype(xp.any(near & is_center[:, None, :], axis=0) & is_far, others.dtype)
+    alternative[rows, :] = normalize(xp.sum(group[..., None] * others, axis=0))
     wins[rows] = xp.sum(group, axis=0) / m
-    return place, wins
+    return alternative, wins
 
 
 def tangent_coordinates(center: Array, frame: Array, Y: Array) -> Array:
@@ -317,32 +324,34 @@ def tangent_coordinates(center: Array, frame: Array, Y: Array) -> Array:
     return along * xp.where(zero, xp.ones_like(sine), distance / xp.where(zero, 1.0, sine))
 
 
-def torn_share(X_hat: Array, Y: Array, start: int, reference: Taken, k: int, far: float) -> Array:
+def torn_fraction(
+    X_hat: Array, Y: Array, start: int, reference: MapPoints, k: int, near_fraction: float
+) -> Array:
     """Fraction of the k nearest reference points that are far away on the map, as in `torn_neighbors`."""
     xp = namespace(X_hat)
     k = min(k, reference.X.shape[0] - 1)
-    n_near = max(k, int(far * reference.X.shape[0]))
-    own = xp.full(X_hat.shape[:1], -1, dtype=xp.int64, **beside(X_hat))
+    n_near = max(k, int(near_fraction * reference.X.shape[0]))
+    itself = xp.full(X_hat.shape[:1], -1, dtype=xp.int64, **beside(X_hat))
     at = xp.asarray(reference.rows, **beside(X_hat)) - start
     (members,) = xp.nonzero((at >= 0) & (at < X_hat.shape[0]))
-    own[at[members]] = members  # reference points among these
+    itself[at[members]] = members  # index of a point among the reference points, else -1
 
     search = Search(reference.X) if on_host(X_hat) else None
 
-    def torn(X: Array, Y: Array, own: Array) -> tuple[Array]:
-        (found,) = xp.nonzero(own >= 0)
+    def torn(X: Array, Y: Array, itself: Array) -> tuple[Array]:
+        (known,) = xp.nonzero(itself >= 0)
         D_map = _squared_distances(Y, reference.Y)
-        D_map[found, own[found]] = xp.inf
+        D_map[known, itself[known]] = xp.inf
         if search is None:
             D = _squared_distances(X, reference.X)
-            D[found, own[found]] = xp.inf
-            there = D_map.gather(1, D.topk(k, dim=1, largest=False, sorted=False).indices)
+            D[known, itself[known]] = xp.inf
+            D_of_neighbors = D_map.gather(1, D.topk(k, dim=1, largest=False, sorted=False).indices)
         else:
-            there = np.take_along_axis(D_map, search(X, k, own), axis=1)
+            D_of_neighbors = np.take_along_axis(D_map, search(X, k, itself), axis=1)
         limit = xp.max(_smallest(D_map, n_near), axis=1)
-        return (xp.mean(xp.astype(there > limit[:, None], X.dtype), axis=1),)
+        return (xp.mean(xp.astype(D_of_neighbors > limit[:, None], X.dtype), axis=1),)
 
-    return in_tiles(torn, X_hat, Y, own)[0]
+    return in_tiles(torn, X_hat, Y, itself)[0]
 
 
 def _squared_distances(X: Array, P: Array) -> Array:
@@ -372,8 +381,8 @@ def _unexplained(moments: Moments, line: Calibration) -> Array:
 def p_values(unexplained: Array, null: Array) -> Array:
     """Fraction of the points of permuted data, including the point itself, that fit at least as well."""
     xp = namespace(unexplained)
-    at_least = xp.searchsorted(xp.asarray(null, **like(unexplained)), unexplained, side="right")
-    return (xp.astype(at_least, unexplained.dtype) + 1) / (null.shape[0] + 1)
+    n_as_good = xp.searchsorted(xp.asarray(null, **like(unexplained)), unexplained, side="right")
+    return (xp.astype(n_as_good, unexplained.dtype) + 1) / (null.shape[0] + 1)
 
 
 def monomials(Y: Array) -> Array:

@@ -16,7 +16,7 @@ from .._math.sphere import geodesic
 from .._solve.initial import resized, size_of
 
 # Degrees of freedom of regions from very many comparisons, chosen empirically (benchmarks/calibration.py).
-_TAILS = 11
+_MAX_DEGREES_OF_FREEDOM = 11
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -82,8 +82,8 @@ class Uncertainty:
         if is_dask(self.places):
             return text
         text += f"; median spread {median_spread(self).in_words}"
-        least, most = np.min(self.sizes), np.max(self.sizes)
-        return f"{text}; maps {least:.2g} to {most:.2g} times as large" if most > 0 else text
+        low, high = np.min(self.sizes), np.max(self.sizes)
+        return f"{text}; maps {low:.2g} to {high:.2g} times as large" if high > 0 else text
 
     @property
     def spread(self) -> Any:  # numpydoc ignore=RT01
@@ -117,7 +117,7 @@ class Uncertainty:
         """
         if not isinstance(level, numbers.Real) or not 0 < level < 1:
             raise ValueError(f"level must be a number above 0 and below 1, got {level!r}.")
-        degrees = 1 / (1 / self.n_comparisons + 1 / _TAILS)
+        degrees = 1 / (1 / self.n_comparisons + 1 / _MAX_DEGREES_OF_FREEDOM)
         return float(np.sqrt(2 * _f_distribution.ppf(level, 2, degrees)))
 
     def ellipses(self, level: float = 0.9, *, rows: Any = None, n_vertices: int = 48) -> Any:
@@ -142,8 +142,8 @@ class Uncertainty:
         rows = slice(None) if rows is None else check_rows(rows, len(self.places))
         center, axes = (to_numpy(a[rows]) for a in (self.places, self.axes))
         angle = np.arange(n_vertices) * (2 * np.pi / n_vertices)
-        around = scale * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-        step = around @ axes
+        circle = scale * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        step = circle @ axes
         length = np.minimum(np.linalg.norm(step, axis=2, keepdims=True), np.pi)
         direction = step / np.where(length > 0, np.linalg.norm(step, axis=2, keepdims=True), 1)
         return np.cos(length) * center[:, None, :] + np.sin(length) * direction

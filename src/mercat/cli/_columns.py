@@ -1,4 +1,4 @@
-"""Sort the columns of a frame into features to embed and metadata."""
+"""Sort the columns of a data frame into features to embed and metadata."""
 
 from __future__ import annotations
 
@@ -52,9 +52,8 @@ class _Sorting:
     meta: dict[str, Any] = field(default_factory=dict)
     ids: str | None = None
     numbered: str | None = None  # the first column that numbers the rows or looks like an id
-    formatted: dict[str, str] = field(
-        default_factory=dict
-    )  # columns of formatted numbers, with examples
+    # An example of each column of formatted numbers.
+    formatted: dict[str, str] = field(default_factory=dict)
 
 
 def frame_table(frame: Frame, options: ReadOptions, console: Console) -> Table:
@@ -141,7 +140,7 @@ def _sort_column(sorting: _Sorting, k: int, name: str, column: Any) -> None:
 
 
 def _sort_unnamed(sorting: _Sorting, k: int, column: Any) -> None:
-    """Take a first column without a name as the index, as written by pandas and R."""
+    """Use a first column without a name as the index, as pandas and R write it."""
     if k == 0:
         name = unique_name("index", sorting.frame.names)
         sorting.meta[name] = plain(column, sorting.frame.path, name)
@@ -151,9 +150,9 @@ def _sort_unnamed(sorting: _Sorting, k: int, column: Any) -> None:
     # An empty column: each line ends in a delimiter.
 
 
-def unique_name(name: str, taken: Container[str]) -> str:
+def unique_name(name: str, used: Container[str]) -> str:
     """Append underscores to the name until it is unique."""
-    while name in taken:
+    while name in used:
         name += "_"
     return name
 

@@ -66,7 +66,7 @@ def find_regions(
     points = _positions(embedding)[rows]
     traits = _Traits([*_traits(columns, rows), *_gene_traits(genes, rows, n)], len(rows))
     texts = _texts(columns, rows)
-    if not traits.each and texts is None:
+    if not traits.traits and texts is None:
         return []
     spread = float(np.sqrt(np.mean(np.sum((points - points.mean(axis=0)) ** 2, axis=1))))
     regions: list[Region] = []
@@ -88,7 +88,7 @@ def find_regions(
                 continue
             coarser |= dict.fromkeys(members.tolist(), text)
             regions.append(_region(text, points[inside], level, embedding.kind))
-    coarsest = min((region.level for region in regions), default=0)  # which is seen at first
+    coarsest = min((region.level for region in regions), default=0)  # becomes level 0
     return [replace(region, level=region.level - coarsest) for region in regions]
 
 
@@ -137,15 +137,15 @@ def modes(squares: NDArray[np.float32], reach: float) -> NDArray[np.intp]:
     )
     order = np.empty(n, dtype=np.intp)  # ties are broken by row
     order[np.argsort(density, kind="stable")] = np.arange(n)
-    uphill = np.arange(n)
+    denser = np.arange(n)  # nearest denser point of each point, or itself
     for block in blocks(n, _BLOCK):
         square = np.where(order[block, None] >= order, np.float32(np.inf), squares[block])
         nearest = square.argmin(axis=1)
         near = square[np.arange(len(nearest)), nearest] <= reach**2
-        uphill[block] = np.where(near, nearest, uphill[block])
-    while not np.array_equal(above := uphill[uphill], uphill):
-        uphill = above
-    return np.unique(uphill, return_inverse=True)[1]
+        denser[block] = np.where(near, nearest, denser[block])
+    while not np.array_equal(next_denser := denser[denser], denser):
+        denser = next_denser
+    return np.unique(denser, return_inverse=True)[1]
 
 
 # ------------------------------------------------------------------ names
@@ -156,7 +156,8 @@ class _Trait:
     """A property by which the points of a region may differ from the others.
 
     values: for each sampled point, 0 or 1, or its rank from 0 to 2; NaN if missing. kind: "class", "number"
-    or "gene". Classes take precedence in names, and a name may list several genes.
+    or "gene". more, less: text for high and for low values. Classes take precedence in names, and a name may
+    list several genes.
     """
 
     kind: str
@@ -168,18 +169,18 @@ class _Trait:
 class _Traits:
     """All traits, for comparing a set of points with the others."""
 
-    def __init__(self, each: list[_Trait], n: int) -> None:
-        self.each = each
-        values = np.array([trait.values for trait in each]).reshape(len(each), n)
+    def __init__(self, traits: list[_Trait], n: int) -> None:
+        self.traits = traits
+        values = np.array([trait.values for trait in traits]).reshape(len(traits), n)
         self._known = (~np.isnan(values)).astype(np.float32)
         self._values = np.where(np.isnan(values), 0, values).astype(np.float32)
 
     def effects(self, inside: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Difference of the means of the two sets: of fractions, or Cliff's delta of ranks."""
         sets = np.stack([inside, ~inside], axis=1).astype(np.float32)
-        number, total = self._known @ sets, self._values @ sets
+        count, total = self._known @ sets, self._values @ sets
         with np.errstate(invalid="ignore", divide="ignore"):
-            mean = total / number
+            mean = total / count
         return np.asarray(np.nan_to_num(mean[:, 0] - mean[:, 1]), dtype=np.float64)
 
 
@@ -259,7 +260,7 @@ def _name(inside: NDArray[np.bool_], texts: list[set[str]] | None, traits: _Trai
     words = None if texts is None else _words(inside, texts)
     if words is not None:
         return words
-    effects = zip(traits.effects(inside).tolist(), traits.each, strict=True)
+    effects = zip(traits.effects(inside).tolist(), traits.traits, strict=True)
     candidates = sorted(
         ((abs(e), e, t) for e, t in effects if abs(e) >= _MIN_EFFECT and (e > 0 or t.less)),
         key=lambda candidate: (candidate[2].kind != "class", -candidate[0]),

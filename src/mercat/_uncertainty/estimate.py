@@ -25,26 +25,27 @@ from ..metrics._structure import FAR, N_NEIGHBORS
 from . import points
 from .maps import (
     N_PROBES,
-    draw,
+    draw_samples,
     null_distribution,
     other_maps,
-    placed,
-    projected,
+    other_maps_with_detail,
+    place_points,
+    project,
     relative_size,
     stability,
-    with_detail,
 )
-from .points import Halves, Judge, Legs, OtherMap, Taken
+from .points import AngleSample, HalfMapScatter, MapPoints, OtherMap, PointEstimator
 from .record import Uncertainty
 
 _MIN_MAPS = 4
-_COMPARED = 200  # number of landmarks compared with the map
-_MAX_MEDIAN_DISTANCE = 0.1  # largest median distance from the map, in map sizes
-_MIN_POINTS_WITH_DETAIL = 10  # points, of which other maps have half
+# X are the data of the map if the model places this number of landmarks near their positions: at most at this
+# median distance, in map sizes.
+_N_COMPARED, _MAX_MEDIAN_DISTANCE = 200, 0.1
+_MIN_POINTS_WITH_DETAIL = 10  # other maps have half of them
 # Without detail, the variance of positions should be inversely proportional to the number of rows of a map.
 # Between maps of new data, it is larger by about this factor (chosen empirically, benchmarks/calibration.py).
 # With detail, it depends on the nearest rows, not on their number.
-_MORE_SCATTER = 1.2
+_SCATTER_FACTOR = 1.2
 
 
 def uncertainty(
@@ -134,93 +135,93 @@ def uncertainty(
         plan = model._plan(source, model._placer.spectral, rng, progress)._replace(
             init=check_init(model.init, n), neighbors=neighbors_of(model, n)
         )
-        judge, others, stability, sizes = _prepared(model, plan, n_maps)
-        found = _judged(model, source, judge, others, progress)
+        estimator, others, stability, sizes = _prepare(model, plan, n_maps)
+        columns = _all_results(model, source, estimator, others, progress)
     return Uncertainty(
-        places=found[:, points.PLACE],
-        axes=found[:, points.AXES].reshape((n, 2, 3)),
-        alternative=found[:, points.ALTERNATIVE],
-        alternative_gap=found[:, points.GAP],
-        alternative_wins=found[:, points.WINS],
-        torn=found[:, points.TORN],
-        p_value=found[:, points.P_VALUE],
+        places=columns[:, points.PLACE],
+        axes=columns[:, points.AXES].reshape((n, 2, 3)),
+        alternative=columns[:, points.ALTERNATIVE],
+        alternative_gap=columns[:, points.GAP],
+        alternative_wins=columns[:, points.WINS],
+        torn=columns[:, points.TORN],
+        p_value=columns[:, points.P_VALUE],
         stability=stability,
         n_maps=n_maps,
-        n_comparisons=n_maps if judge.halves is None else n_maps // 2,
+        n_comparisons=n_maps if estimator.halves is None else n_maps // 2,
         sizes=sizes,
     )
 
 
-def _prepared(
+def _prepare(
     model: Mercat, plan: Plan, n_maps: int
-) -> tuple[Judge, np.ndarray | None, float, np.ndarray]:
-    """The judge; positions on other maps with detail (n_maps x n x 3), or None; stability; relative sizes."""
-    samples = draw(plan, model.landmarks_, n_maps)
+) -> tuple[PointEstimator, np.ndarray | None, float, np.ndarray]:
+    """Estimator; positions on other maps with detail (n_maps x n x 3), or None; stability; relative sizes."""
+    samples = draw_samples(plan, model.landmarks_, n_maps)
     n, detail = plan.source.shape[0], plan.detail > 0
-    needed = np.arange(n) if detail else np.union1d(samples.all, model.landmarks_)
-    taken = _taken(model, plan, needed)
-    reference, landmarks = taken.some(samples.reference), taken.some(model.landmarks_)
+    rows = np.arange(n) if detail else np.union1d(samples.all, model.landmarks_)
+    on_map = _map_points(model, plan, rows)
+    reference, landmarks = on_map.subset(samples.reference), on_map.subset(model.landmarks_)
     plan.progress.phase("other maps", n_maps, "map")
     maps: tuple[OtherMap, ...] = ()
-    here = reference.Y[:N_PROBES]
-    placed = None
+    others = None
     if detail:
-        found = list(with_detail(plan, samples, taken))
-        sizes = np.array([relative_size(Y, taken.Y) for Y in found])
-        placed = np.stack([resized(Y, size_of(taken.Y)) for Y in found])
-        probes = placed[:, samples.reference[:N_PROBES]].astype(np.float64)
+        raw = list(other_maps_with_detail(plan, samples, on_map))
+        sizes = np.array([relative_size(Y, on_map.Y) for Y in raw])
+        others = np.stack([resized(Y, size_of(on_map.Y)) for Y in raw])
+        probes = others[:, samples.reference[:N_PROBES]].astype(np.float64)
     else:
-        made = other_maps(plan, samples, taken, reference, model.correlation_)
-        maps, raw = zip(*made, strict=True)
-        sizes = np.array([relative_size(Y, here) for Y in raw])
+        fitted = other_maps(plan, samples, on_map, reference, model.correlation_)
+        maps, raw = zip(*fitted, strict=True)
+        sizes = np.array([relative_size(Y, reference.Y[:N_PROBES]) for Y in raw])
         probes = np.stack([scaled(Y, m.centre, m.scale) for m, Y in zip(maps, raw, strict=True)])
     rng = samples.generators[-1]
-    null = null_distribution(plan, taken.some(samples.null).X.astype(np.float64), rng)
+    null = null_distribution(plan, on_map.subset(samples.null).X.astype(np.float64), rng)
     line = Calibration(*model.calibration_)
-    agreement = stability(probes, halves=samples.halves)
+    agreement = stability(probes, in_pairs=samples.are_halves)
     halves = None
-    if samples.halves:
-        fitted_to = len(model.landmarks_) if plan.sampled else n
-        inflation = 1.0 if detail else _MORE_SCATTER * (n / 2) / fitted_to
-        halves = Halves(inflation, agreement, reference.Y.mean(axis=0, dtype=np.float64))
-    judge = Judge(
+    if samples.are_halves:
+        n_solved = len(model.landmarks_) if plan.sampled else n
+        inflation = 1.0 if detail else _SCATTER_FACTOR * (n / 2) / n_solved
+        halves = HalfMapScatter(inflation, agreement, reference.Y.mean(axis=0, dtype=np.float64))
+    estimator = PointEstimator(
         spectral=plan.reducer,
-        own=_own_placer(model, landmarks, plan),
+        placer=_angle_placer(model, landmarks, plan),
         rotation=model._rotation,
         maps=maps,
         halves=halves,
-        legs=Legs(landmarks.X, landmarks.Y, line),
+        angle_sample=AngleSample(landmarks.X, landmarks.Y, line),
         reference=reference,
         k=N_NEIGHBORS,
-        far=FAR,
+        near_fraction=FAR,
         null=null,
         loss=model.loss_,
     )
-    return judge, placed, agreement, sizes
+    return estimator, others, agreement, sizes
 
 
-def _taken(model: Mercat, plan: Plan, rows: np.ndarray) -> Taken:
+def _map_points(model: Mercat, plan: Plan, rows: np.ndarray) -> MapPoints:
     """X_hat and positions of some rows (ascending). Raises ValueError if X is not the data of the map."""
-    X_hat = projected(plan.source.take(rows), plan).astype(np.float32)
+    X_hat = project(plan.source.take(rows), plan).astype(np.float32)
     if plan.source.lazy:
         placer = model._placer.against
-        Y = rotated(placed(placer, X_hat, plan.workers), model._rotation, "float32")
-        return Taken(X_hat, Y, rows)
-    found = Taken(X_hat, to_numpy(model.embedding_[rows]).astype(np.float32), rows)
-    # The model must place its landmarks at their own positions.
-    some = found.some(model.landmarks_[:_COMPARED])
-    again = placed(model._placer.against, some.X, plan.workers) @ model._rotation.T
-    apart, size = float(np.median(geodesic(again, some.Y.astype(np.float64)))), size_of(found.Y)
-    if apart > _MAX_MEDIAN_DISTANCE * size:
+        Y = rotated(place_points(placer, X_hat, plan.workers), model._rotation, "float32")
+        return MapPoints(X_hat, Y, rows)
+    on_map = MapPoints(X_hat, to_numpy(model.embedding_[rows]).astype(np.float32), rows)
+    # The model must place its landmarks near their positions.
+    landmarks = on_map.subset(model.landmarks_[:_N_COMPARED])
+    Y = place_points(model._placer.against, landmarks.X, plan.workers) @ model._rotation.T
+    distance = float(np.median(geodesic(Y, landmarks.Y.astype(np.float64))))
+    size = size_of(on_map.Y)
+    if distance > _MAX_MEDIAN_DISTANCE * size:
         raise ValueError(
             "X must be the data that the model was fitted to, in the same order, got rows that the model "
-            f"places at a median distance of {np.degrees(apart):.2g} degrees from its own points, on a map "
-            f"of size {np.degrees(size):.2g} degrees."
+            f"places at a median distance of {np.degrees(distance):.2g} degrees from its own points, on a "
+            f"map of size {np.degrees(size):.2g} degrees."
         )
-    return found
+    return on_map
 
 
-def _own_placer(model: Mercat, landmarks: Taken, plan: Plan) -> LandmarkPlacer:
+def _angle_placer(model: Mercat, landmarks: MapPoints, plan: Plan) -> LandmarkPlacer:
     """Placer by angles for the map: that of the model, or a new one for a map with detail."""
     against = model._placer.against
     if isinstance(against, LandmarkPlacer):
@@ -229,24 +230,26 @@ def _own_placer(model: Mercat, landmarks: Taken, plan: Plan) -> LandmarkPlacer:
     return landmark_placer(landmarks.X, landmarks.Y @ model._rotation, fit, plan)
 
 
-def _judged(
+def _all_results(
     model: Mercat,
     rows: RowSource,
-    judge: Judge,
-    placed: np.ndarray | None,
+    estimator: PointEstimator,
+    others: np.ndarray | None,
     progress: Progress,
 ) -> Any:
     """All columns for all rows; lazy if the rows are lazy."""
-    places = None if rows.lazy else model.embedding_
-    judge_rows = functools.partial(_judge_rows, judge.to_device(rows), places, placed)
-    return rows.results(judge_rows, (points.N_COLUMNS,), "float64", progress)
+    Y = None if rows.lazy else model.embedding_
+    function = functools.partial(_results_of_rows, estimator.to_device(rows), Y, others)
+    return rows.results(function, (points.N_COLUMNS,), "float64", progress)
 
 
-def _judge_rows(judge: Judge, places: Any, placed: np.ndarray | None, rows: Any, start: int) -> Any:
-    here = slice(start, start + rows.shape[0])
-    return judge.judged(
+def _results_of_rows(
+    estimator: PointEstimator, Y: Any, others: np.ndarray | None, rows: Any, start: int
+) -> Any:
+    block = slice(start, start + rows.shape[0])
+    return estimator.results(
         rows,
-        None if places is None else places[here],
-        None if placed is None else placed[:, here],
+        None if Y is None else Y[block],
+        None if others is None else others[:, block],
         start,
     )
