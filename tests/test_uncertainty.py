@@ -746,10 +746,19 @@ def test_rows_in_another_order_are_refused(detail):
         uncertainty(model, X[::-1], n_maps=4)
 
 
-def test_few_points_with_detail_are_refused():
-    X = np.random.default_rng(0).normal(size=(9, 6))
-    with pytest.raises(ValueError, match=r"at least 10 rows .* got 9"):
-        uncertainty(Mercat(random_state=0, detail=0.3).fit(X), X, n_maps=4)
+@pytest.mark.parametrize("detail", [0, 0.3])
+@pytest.mark.parametrize("n", [5, 9])
+def test_few_points_are_refused(n, detail):
+    X = np.random.default_rng(0).normal(size=(n, 6))
+    with pytest.raises(ValueError, match=rf"X must .* 10 .* got {n}"):
+        uncertainty(Mercat(random_state=0, detail=detail).fit(X), X, n_maps=4)
+
+
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+def test_equal_points_have_no_spread_with_detail():
+    X = np.ones((60, 4))
+    found = uncertainty(Mercat(random_state=0, detail=0.3).fit(X), X, n_maps=4)
+    np.testing.assert_allclose(found.spread, 0, atol=1e-6)
 
 
 def test_a_detail_set_after_the_fit_is_refused():

@@ -41,7 +41,8 @@ _MIN_MAPS = 4
 # X are the data of the map if the model places this number of landmarks near their positions: at most at this
 # median distance, in map sizes.
 _N_COMPARED, _MAX_MEDIAN_DISTANCE = 200, 0.1
-_MIN_POINTS_WITH_DETAIL = 10  # other maps have half of them
+_ROUNDING = 1e-6  # radians, for maps whose points all coincide
+_MIN_POINTS = 10  # other maps may have half of them
 # Without detail, the variance of positions should be inversely proportional to the number of rows of a map.
 # Between maps of new data, it is larger by about this factor (chosen empirically, benchmarks/calibration.py).
 # With detail, it depends on the nearest rows, not on their number.
@@ -120,10 +121,10 @@ def uncertainty(
                 "uncertainty of a map with detail needs X in memory and all points in the descent, got "
                 f"detail={model.detail!r}, n_detail={model.n_detail!r} and X as a {type(X).__name__}."
             )
-        if model.detail > 0 and n < _MIN_POINTS_WITH_DETAIL:
+        if n < _MIN_POINTS:
             raise ValueError(
-                f"X must have at least {_MIN_POINTS_WITH_DETAIL} rows for the uncertainty of a map with "
-                f"detail, got {n}: other maps have half of them."
+                f"X must have at least {_MIN_POINTS} rows for uncertainty, got {n}: other maps have half of "
+                "them."
             )
         if n != len(model.embedding_):
             raise ValueError(
@@ -212,7 +213,7 @@ def _map_points(model: Mercat, plan: Plan, rows: np.ndarray) -> MapPoints:
     Y = place_points(model._placer.against, landmarks.X, plan.workers) @ model._rotation.T
     distance = float(np.median(geodesic(Y, landmarks.Y.astype(np.float64))))
     size = size_of(on_map.Y)
-    if distance > _MAX_MEDIAN_DISTANCE * size:
+    if distance > _MAX_MEDIAN_DISTANCE * size + _ROUNDING:
         raise ValueError(
             "X must be the data that the model was fitted to, in the same order, got rows that the model "
             f"places at a median distance of {np.degrees(distance):.2g} degrees from its own points, on a "
