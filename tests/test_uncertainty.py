@@ -260,11 +260,11 @@ def test_starts_that_are_never_promising_are_not_tried_for_all_maps(monkeypatch)
     model = small(n_landmarks=200).fit(X)
     tried = []
 
-    def among(self, n_starts, original=_starts.Promising.among):
+    def among(self, n_starts, original=_starts.PromisingStarts.among):
         tried.append(original(self, n_starts))
         return tried[-1]
 
-    monkeypatch.setattr(_starts.Promising, "among", among)
+    monkeypatch.setattr(_starts.PromisingStarts, "among", among)
     uncertainty(model, X, n_maps=6, random_state=0)
     *maps, null = tried  # the map of permuted data is not a sample of the same data
     assert [len(t) for t in maps[:4]] == [7] * 4
@@ -273,7 +273,7 @@ def test_starts_that_are_never_promising_are_not_tried_for_all_maps(monkeypatch)
 
 
 def test_promising_starts_are_those_of_the_first_samples():
-    before = _starts.Promising()
+    before = _starts.PromisingStarts()
     maps = [random_places(50, 3, seed=s) for s in (0, 1)]
     for chosen in ([6, 0], [0, 6], [3, 6], [6, 0]):
         assert before.among(7).tolist() == list(range(7))
@@ -292,7 +292,7 @@ def test_one_start_suffices_if_the_others_lead_to_the_same_map():
     assert not _starts.arranged_alike(Y, unlike)
 
     def learned(*samples: tuple[list[int], int, np.ndarray]) -> list[int]:
-        before = _starts.Promising()
+        before = _starts.PromisingStarts()
         for chosen, best, other in samples:
             before.add(np.array(chosen), best, [Y, other])
         return before.among(7).tolist()

@@ -56,7 +56,7 @@ class Dominance(NamedTuple):
     others: float  # the share of all other columns, accurate even if it is tiny
 
 
-class Unseen(NamedTuple):
+class HeldOutCorrelations(NamedTuple):
     """Correlations of angles, for points that are not landmarks."""
 
     to_landmarks: float  # with landmarks as legs
@@ -68,7 +68,7 @@ class Diagnostics(NamedTuple):
 
     cut: Cut | None = None
     crowding: float | None = None  # see `crowding`, in units of the spread of the data
-    unseen: Unseen | None = None
+    unseen: HeldOutCorrelations | None = None
     parts: Parts | None = None  # of the graph of neighbours
     dominance: Dominance | None = None
 

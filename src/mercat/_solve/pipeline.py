@@ -35,7 +35,7 @@ from .anchors import (
 )
 from .diagnostics import (
     Diagnostics,
-    Unseen,
+    HeldOutCorrelations,
     correlation_among,
     crowding,
     find_cut,
@@ -54,7 +54,7 @@ from .placement import (
     placed_terms,
     prepare_landmarks,
 )
-from .starts import Promising, best_start
+from .starts import PromisingStarts, best_start
 from .status import Status
 
 # Largest number of points that solver="auto" solves exactly; fewer if the descent starts from a map of
@@ -100,7 +100,7 @@ class Plan(NamedTuple):
     neighbors: Any
     anchors: Anchors | None = None
     similar: AngleLoss | None = None  # of another sample of the data, whose sums are reused
-    before: Promising | None = None  # for one of many samples: promising starts of the others
+    before: PromisingStarts | None = None  # for one of many samples: promising starts of the others
 
     @property
     def workers(self) -> Workers:
@@ -188,7 +188,9 @@ def _solve_landmarks(plan: Plan) -> Solved:
         others = slice(len(landmarks), len(landmarks) + len(unseen))
         X_hat = project_all(plan.source.to_device(plan.reducer), X[others], plan.workers)
         among = correlation_among(X_hat, fit.Y[index[others]], plan.workers)
-        diagnostics = diagnostics._replace(unseen=Unseen(fit.angle_fit.correlation, among))
+        diagnostics = diagnostics._replace(
+            unseen=HeldOutCorrelations(fit.angle_fit.correlation, among)
+        )
     orienting = _placed_orienting_points(placed, np.sort(index), fit.Y, plan)
     return Solved(fit, placement, landmarks, full_sample, orienting, diagnostics)
 

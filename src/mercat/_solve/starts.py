@@ -51,7 +51,7 @@ _EQUAL_FACTOR = 1.01  # objectives within this factor count as equal
 _MIN_IMPROVEMENT = 0.002
 
 
-class Promising:
+class PromisingStarts:
     """Indices of the starts that were promising for samples of the same data."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ def best_start(
     tol: float,
     sample: np.ndarray,
     workers: Workers,
-    before: Promising | None = None,
+    before: PromisingStarts | None = None,
     complete: bool = True,
 ) -> np.ndarray:
     """Positions of all points from the best of several starts.
@@ -150,7 +150,7 @@ def best_start(
         return compared_objective(objective_of(loss), Y)
 
     starts = start_positions(scores[sample[:size]])
-    before = Promising() if before is None else before
+    before = PromisingStarts() if before is None else before
     promising = before.among(len(starts))
     if len(promising) > _N_PROMISING:
         losses = [solve(starts[k], max_iter=_TRIAL_ITERATIONS).history[-1] for k in promising]

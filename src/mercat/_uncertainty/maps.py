@@ -28,7 +28,7 @@ from .._solve.initial import centre_of, resized, size_of
 from .._solve.losses import AngleLoss
 from .._solve.pipeline import Plan, descend, landmark_placer, solve
 from .._solve.placement import LandmarkPlacer, place_in_blocks
-from .._solve.starts import Promising
+from .._solve.starts import PromisingStarts
 from .points import N_ANGLE_LANDMARKS, AngleSample, MapPoints, OtherMap, monomials, warp_positions
 
 # Neighbours are searched among all points or, if there are many, among a sample: of at least this number of
@@ -112,7 +112,7 @@ def other_maps(
         plan = plan._replace(similar=similar)
     # Not for few points: their maps take little time, and depend more on the start.
     if plan.sampled:
-        plan = plan._replace(before=Promising())
+        plan = plan._replace(before=PromisingStarts())
     plan = plan._replace(reducer=_identity_reducer(on_map.X))
     placer: LandmarkPlacer | None = None
     for k, (rows, rng) in enumerate(zip(samples.maps, samples.generators, strict=False)):
