@@ -234,7 +234,7 @@ def trust(
     require_matplotlib()
     points = check_unit("model.embedding_", model.embedding_, some=True)
     if uncertainty is not None:
-        check_uncertainty(uncertainty, len(points))
+        check_uncertainty(uncertainty, len(points), points)
     values, title = _trust.values_and_title(model, uncertainty, by)
     if limits is None and title is not None:
         limits = _trust.limits_of(values)

@@ -10,11 +10,12 @@ import numpy as np
 import scipy.sparse
 
 from .._parameters import PARAMETERS, Choice, Integer, Number
-from .arrays import blocks
+from .arrays import blocks, to_numpy
 
 MIN_MAP_POINTS = 4  # minimum number of points of a map
 # Tolerance for the length of unit vectors: the relative error of half precision is at most 5e-4.
 UNIT_TOLERANCE = 2e-3
+_SAME_POSITION = 1e-3  # tolerance for equal coordinates, which half precision keeps
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -187,8 +188,8 @@ def check_rows(rows: Any, n: int) -> np.ndarray:
     return numbers.astype(np.intp)
 
 
-def check_uncertainty(uncertainty: Any, n: int) -> None:
-    """Raise unless this is a `mercat.Uncertainty` of n points."""
+def check_uncertainty(uncertainty: Any, n: int, Y: np.ndarray | None = None) -> None:
+    """Raise unless this is a `mercat.Uncertainty` of n points, at the positions Y (n x 3) if given."""
     parts = ("places", "axes", "alternative", "columns", "factor")
     if not all(hasattr(uncertainty, name) for name in parts):
         raise TypeError(
@@ -196,6 +197,11 @@ def check_uncertainty(uncertainty: Any, n: int) -> None:
         )
     if len(uncertainty.places) != n:
         raise ValueError(f"uncertainty must have {n} points, got {len(uncertainty.places)}.")
+    if Y is not None and not np.allclose(to_numpy(uncertainty.places), Y, atol=_SAME_POSITION):
+        raise ValueError(
+            "uncertainty must be of the same map, got other positions: compute it again after the map has "
+            "been fitted again or rotated."
+        )
 
 
 def generator(random_state: Any) -> np.random.Generator:

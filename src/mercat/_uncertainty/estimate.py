@@ -66,7 +66,8 @@ def uncertainty(
     X : array, sparse matrix, data frame, Dask array or torch tensor of shape (n, n_features)
         The data that the model was fitted to.
     n_maps : int, default=20
-        Number of other maps, at least 4. Time grows linearly with it.
+        Number of other maps, at least 4. Time grows linearly with it. Choose an even number: if maps are
+        compared in pairs, the last one of an odd number is used for alternative positions only.
     random_state : int, numpy Generator or RandomState, or None, default=None
         Seed of the other maps. The same seed gives bit-identical results for any number of
         threads.
