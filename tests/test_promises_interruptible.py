@@ -266,6 +266,7 @@ def test_a_stop_in_the_solver_gives_the_map_so_far(solver, detail, digits, outsi
     np.testing.assert_allclose(model.transform(digits[:300]), model.embedding_, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")  # of a map that is not finished
 def test_a_stop_in_the_detail_gives_the_map_so_far(digits, outside):
     plain = mercat(detail=0.0).fit(digits[:300])
     model = mercat(callback=lambda i, loss, Y: i == plain.n_iter_ + 3).fit(digits[:300])

@@ -43,9 +43,8 @@ _POINTS_PER_BLOCK = 256  # placed by a thread at a time
 # Their map gets a size that is visible on a globe and does not depend on the seed.
 _USUAL_SIZE = 0.25  # root mean square arc from the centre
 _SMALL_SIZE = 0.1  # of points in a plane, whose flat map then has nearly exact angles
-_PLANE_TOLERANCE = (
-    1e-6  # largest fraction of the variance of points in a plane that is outside of it
-)
+# Largest variance outside a plane, relative to the smaller variance in it, of points that lie in the plane.
+_PLANE_TOLERANCE = 1e-6
 _EQUAL_FACTOR = 1.01  # objectives within this factor count as equal
 # Fraction of the objective by which another start must be better than the first.
 _MIN_IMPROVEMENT = 0.002
@@ -166,11 +165,13 @@ def best_start(
 
 
 def _in_a_plane(X_hat: np.ndarray, scores: np.ndarray) -> bool:
-    """Whether two components explain the variance of the points but for rounding errors."""
-    everything, plane = (
-        float(np.sum(np.var(P, axis=0, dtype=np.float64))) for P in (X_hat, scores[:, :2])
+    """Whether the points lie in a plane, but for rounding errors: in that of two components."""
+    total, first, second = (
+        float(np.sum(np.var(P, axis=0, dtype=np.float64)))
+        for P in (X_hat, scores[:, :1], scores[:, 1:2])
     )
-    return everything - plane <= _PLANE_TOLERANCE * everything
+    # Relative to the second component: an outlier alone may determine the first.
+    return total - first - second <= _PLANE_TOLERANCE * second
 
 
 def _sample_size(n: int) -> int:
