@@ -406,7 +406,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             )
             solved = solve(plan)
             if self.detail > 0:
-                with fit_source.advising():
+                with fit_source.memory_advice():
                     solved = add_detail(solved, plan)
             if fit_rows is not None:
                 solved = solved._replace(landmarks=fit_rows[solved.landmarks])

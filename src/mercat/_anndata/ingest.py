@@ -1,4 +1,4 @@
-"""New cells on the map of a reference: genes matched by name, positions, fit and labels."""
+"""Place new cells on a reference map: match genes by name, and compute positions, fit and labels."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Query(NamedTuple):
 
     X: Any
     missing: list[str]
-    components: Any = None  # all components, of which X has the first
+    components: Any = None  # all components; X holds the first `n_pcs`
 
 
 # ------------------------------------------------------------------ rows in the reference's representation
@@ -310,13 +310,15 @@ def angle_losses(model: Mercat, X: Any, Y: np.ndarray) -> np.ndarray:
 def transfer_labels(labels: Any, indices: np.ndarray) -> tuple[Any, np.ndarray]:
     """Most frequent labels of neighbours, as a categorical, and the fractions that have them.
 
-    Ties go to the label of the nearer cells. Cells without a label do not vote.
+    Ties go to the label of the nearer cells. Cells without a label count as one more category: if it is the
+    most frequent, the label is missing.
     """
     import pandas as pd
 
     categorical = pd.Categorical(labels)
     k = indices.shape[1]
     votes = categorical.codes[indices] + 1  # 0: none
+    # Slightly more for nearer cells, to break ties.
     weight = 1 + 1e-6 * (k - np.arange(k))
     counts = np.zeros((len(indices), len(categorical.categories) + 1))
     np.add.at(counts, (np.arange(len(indices))[:, None], votes), weight)
@@ -339,7 +341,7 @@ def label_columns(obs: Any, query: AnnData, reference: AnnData) -> dict[str, str
                 f"obs must name columns of reference.obs ({', '.join(reference.obs.columns)}), got "
                 f"{name!r}."
             )
-        if reference.obs[name].dtype.kind in "fiumM":
+        if reference.obs[name].dtype.kind in "fiumM":  # numbers and dates
             raise ValueError(
                 f"obs must name columns of labels, got {name!r} of type {reference.obs[name].dtype}: make "
                 "it a category if its values are labels."

@@ -91,10 +91,10 @@ def blas_is_batch_invariant() -> bool:
 
 def like(array: Array) -> dict[str, Any]:
     """Keyword arguments to create an array with the same dtype and device."""
-    return {"dtype": array.dtype, **beside(array)}
+    return {"dtype": array.dtype, **same_device(array)}
 
 
-def beside(array: Array) -> dict[str, Any]:
+def same_device(array: Array) -> dict[str, Any]:
     """Keyword arguments to create an array on the same device."""
     return {} if on_host(array) else {"device": array.device}
 

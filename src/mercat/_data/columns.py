@@ -69,7 +69,7 @@ def few_values(integers: NDArray[Any]) -> NDArray[Any] | None:
     return distinct if len(distinct) <= MAX_INTEGER_CATEGORIES else None
 
 
-def groups(kinds: int, n: int) -> bool:
+def is_grouping(kinds: int, n: int) -> bool:
     """Whether a column of n values, `kinds` of them distinct, may colour a map by default."""
     return 2 <= kinds <= min(MAX_CLASSES, n // 2)
 

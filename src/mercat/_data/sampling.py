@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import scipy.sparse
 
-from .arrays import Array, beside, blocks, namespace, on_host, to_numpy
+from .arrays import Array, blocks, namespace, on_host, same_device, to_numpy
 from .source import RowSource
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ def _sample_of_block(rows: Any, size: int) -> Sample:
     order = xp.argsort(keys, stable=True)
     keys = keys[order]
     n = keys.shape[0]
-    position = xp.arange(n, dtype=xp.int64, **beside(keys))
+    position = xp.arange(n, dtype=xp.int64, **same_device(keys))
     first = xp.where(_differs_from_previous(keys), position, xp.zeros_like(position))
     n_equal_before = position - _running_maximum(first)
     keys = _mix(keys + n_equal_before * _INCREMENT)
@@ -103,7 +103,7 @@ def _sample_of_block(rows: Any, size: int) -> Sample:
 
 def _differs_from_previous(keys: Array) -> Array:
     xp = namespace(keys)
-    differs = xp.ones(keys.shape, dtype=xp.bool, **beside(keys))
+    differs = xp.ones(keys.shape, dtype=xp.bool, **same_device(keys))
     differs[1:] = keys[1:] != keys[:-1]
     return differs
 
@@ -121,7 +121,7 @@ def row_keys(rows: Any) -> Array:
     """
     if scipy.sparse.issparse(rows):
         return _keys_of_sparse(rows)
-    factors = _column_factors(rows.shape[1], namespace(rows), beside(rows))
+    factors = _column_factors(rows.shape[1], namespace(rows), same_device(rows))
     if not on_host(rows):
         return _keys_of_dense(rows, factors)
     size = max(1, _VALUES_AT_ONCE // max(rows.shape[1], 1))

@@ -21,9 +21,9 @@ from .arrays import TILE, blocks
 from .checks import check_finite
 from .threads import Workers
 
-VALUES_PER_BLOCK = 1 << 21
-ROWS_PER_BLOCK = 4096  # maximum number of rows that a thread places at a time ...
-VALUES_TO_PLACE = 1 << 24  # ... and about the maximum number of values
+VALUES_PER_BLOCK = 1 << 21  # rows x columns of a block of dense data that is summed
+ROWS_PER_BLOCK = 4096  # rows of a block of sparse data; the most that a thread places at a time
+VALUES_TO_PLACE = 1 << 24  # about the maximum number of values that a thread places at a time
 BLOCKS_TO_PLACE = 32  # minimum if blocks have more than one tile, so that all threads have work
 FAN_IN = 8  # results merged into one at each node of a tree
 T = TypeVar("T")
@@ -50,12 +50,15 @@ def merged(parts: Iterable[T], count: int, merge: Callable[[T, T], T]) -> T:
 
 
 def _merge_groups(parts: Iterator[T], merge: Callable[[T, T], T]) -> Iterator[T]:
-    while group := tuple(itertools.islice(parts, 1)):
-        yield functools.reduce(merge, itertools.chain(group, itertools.islice(parts, FAN_IN - 1)))
+    while first := tuple(itertools.islice(parts, 1)):
+        yield functools.reduce(merge, itertools.chain(first, itertools.islice(parts, FAN_IN - 1)))
 
 
 def blocks_from(start: int, n: int, size: int) -> list[slice]:
-    """Slices covering range(n) that end where start + i is a multiple of `size`."""
+    """Slices covering range(n).
+
+    All but the last end at an index b for which start + b is a multiple of `size`.
+    """
     first = min(-start % size, n)
     rest = [slice(b.start + first, b.stop + first) for b in blocks(n - first, size)]
     return [slice(0, first), *rest] if first else rest
@@ -89,7 +92,7 @@ class RowSource:
         """Raise ValueError for NaN and infinity; `names` are the column names."""
         check_finite(self.X, names=names)
 
-    def advising(self) -> AbstractContextManager[None]:
+    def memory_advice(self) -> AbstractContextManager[None]:
         """Context for computations on all rows at once; on a device, out-of-memory errors give advice."""
         return nullcontext()
 

@@ -207,7 +207,7 @@ class TorchSource(RowSource):
         return int(min(_MAX_ROWS, 1 << (fitting.bit_length() - 1)))
 
     @contextmanager
-    def advising(self) -> Iterator[None]:
+    def memory_advice(self) -> Iterator[None]:
         """Context that re-raises out-of-memory errors of `detail` with advice."""
         import torch
 

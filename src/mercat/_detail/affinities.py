@@ -35,7 +35,7 @@ import numpy as np
 import scipy.sparse
 
 from .. import _kernels as kernels
-from .._data.arrays import Array, beside, namespace, on_host, row_blocks, row_dot, widest
+from .._data.arrays import Array, namespace, on_host, row_blocks, row_dot, same_device, widest
 from .._data.threads import Workers
 from .._kernels import device as device_kernels
 from .graphs import Graph, Rows, row_sums, with_its_transpose, with_transposes
@@ -98,7 +98,7 @@ def longest_steps(X: Array, graph: Any, lengths: Array, workers: Workers) -> Arr
     if device_kernels.take(X, lengths) and device_kernels.edges_fit(width):
         return device_kernels.longest_steps(X, graph, lengths, width)
     width = min(width, kernels.MAX_EDGES)
-    own, column = (xp.arange(size, **beside(X)) for size in (len(X), width))
+    own, column = (xp.arange(size, **same_device(X)) for size in (len(X), width))
 
     def part(rows: slice) -> Array:
         ends, degree = graph.indptr[rows.start : rows.stop + 1], degrees[rows]

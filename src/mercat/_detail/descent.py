@@ -37,13 +37,13 @@ import scipy.sparse
 from .. import _kernels as kernels
 from .._data.arrays import (
     Array,
-    beside,
     blocks,
     device_blocks,
     namespace,
     on_host,
     row_blocks,
     row_dot,
+    same_device,
     to_numpy,
     widest,
 )
@@ -293,7 +293,7 @@ def _along_equator(Y: Array) -> Array:
         return normalize(Y @ equator_rotation(Y).T)
     xp = namespace(Y)
     sample = to_numpy(Y[:: max(1, len(Y) // _N_ROTATION), :])
-    return normalize(Y @ xp.asarray(equator_rotation(sample).T, dtype=Y.dtype, **beside(Y)))
+    return normalize(Y @ xp.asarray(equator_rotation(sample).T, dtype=Y.dtype, **same_device(Y)))
 
 
 def _row_totals(P: Any, n: int) -> Array:

@@ -18,13 +18,13 @@ from .. import _kernels as kernels
 from .._data.arrays import (
     TILE,
     Array,
-    beside,
     blocks,
     in_tiles,
     namespace,
     row_blocks,
     row_product,
     rows_alike,
+    same_device,
 )
 from .._data.sparse import checked_csr
 from .._data.threads import Workers
@@ -156,7 +156,7 @@ def _codes(X: Array) -> Array:
     """Hash of each row (n)."""
     xp = namespace(X)
     factors = 2 * np.random.default_rng(0).integers(-(1 << 61), 1 << 61, size=X.shape[1]) + 1
-    codes = xp.zeros(X.shape[0], dtype=xp.int64, **beside(X))
+    codes = xp.zeros(X.shape[0], dtype=xp.int64, **same_device(X))
     for block in row_blocks(X, _POINTS_PER_COPY, X.shape[1]):
         code, bits = codes[block], (xp.astype(X[block], xp.float32) + 0).view(xp.int32)  # no -0
         for k in range(X.shape[1]):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _kernels as kernels
-from .._data.arrays import Array, beside, in_tiles, namespace, on_host
+from .._data.arrays import Array, in_tiles, namespace, on_host, same_device
 from .._data.threads import Workers
 from .._math.angles import Calibration
 from .._math.sphere import normalize, tangent
@@ -121,7 +121,7 @@ class DetailPlacer(_Fields):
         """
         xp, bandwidth = namespace(X), self.bandwidth
         b, k = distances.shape
-        ends = xp.arange(0, b * k + 1, k, **beside(X))
+        ends = xp.arange(0, b * k + 1, k, **same_device(X))
         shares = edge_shares(distances.reshape(-1), ends, self.decay).reshape(b, k)
         # Twice the strength: affinities are the sum of both directions.
         pull = 2 * self.strength(xp.sum(shares * distances, axis=1))[:, None]
@@ -131,7 +131,7 @@ class DetailPlacer(_Fields):
         cosines = xp.einsum("bic,bjc->bij", starts, starts)
         energy = xp.log1p(2 / bandwidth**2 * xp.clip(1 - cosines, 0, None))
         energy = energy @ shares[:, :_N_STARTS, None]
-        Y = starts[xp.arange(b, **beside(X)), xp.argmin(energy[:, :, 0], axis=1)]
+        Y = starts[xp.arange(b, **same_device(X)), xp.argmin(energy[:, :, 0], axis=1)]
         pairs, terms = pairs_of(X, self.anchors), self.far_terms
         if self._runs_in_c(X):
             return (self._descend_in_c(pairs, Y, Y_neighbors, pull, shares),)

@@ -25,7 +25,16 @@ import numpy as np
 import scipy.fft
 
 from .. import _kernels as kernels
-from .._data.arrays import Array, beside, blocks, device_blocks, like, namespace, on_host, widest
+from .._data.arrays import (
+    Array,
+    blocks,
+    device_blocks,
+    like,
+    namespace,
+    on_host,
+    same_device,
+    widest,
+)
 from .._data.threads import Workers
 from .._kernels import device as device_kernels
 
@@ -68,7 +77,7 @@ class Kernel:
     def _coefficients(self, half: int, near: Array) -> tuple[Array, Array]:
         """Coefficient of frequency 0 and ratio of successive ones, from half of the latitudes to all."""
         xp = namespace(near)
-        latitude = xp.arange(self.n_rows, dtype=widest(near), **beside(near)) + 0.5
+        latitude = xp.arange(self.n_rows, dtype=widest(near), **same_device(near)) + 0.5
         latitude = latitude * (np.pi / self.n_rows) - np.pi / 2
         here, there = latitude[:half, None], latitude[None, :]
         less = self.bandwidth**2 + 4 * xp.sin((here - there) / 2) ** 2  # A - B
@@ -275,7 +284,7 @@ def _stencil(Y: Array, n_rows: int, n_columns: int) -> _Stencil:
     xp = namespace(Y)
     row, column = _places(Y, n_rows, n_columns)
     row_below, column_below = xp.floor(row), xp.floor(column)
-    around = xp.arange(-1, 3, dtype=xp.int64, **beside(Y))[:, None]
+    around = xp.arange(-1, 3, dtype=xp.int64, **same_device(Y))[:, None]
     return _Stencil(
         (xp.astype(row_below, xp.int64) + around) * n_columns,
         (xp.astype(column_below, xp.int64) + around) % n_columns,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from .. import _kernels as kernels
-from .._data.arrays import Array, beside, blocks, like, namespace, on_host, to_numpy, widest
+from .._data.arrays import Array, blocks, like, namespace, on_host, same_device, to_numpy, widest
 from .._data.threads import Workers
 from .._math.angles import (
     AngleFit,
@@ -190,7 +190,7 @@ class AngleLoss:
         found = list(self._map(lambda k: self._sums(Y, k, softening), self._indices))
         moments = total(self._moments(s for _, s in found))
         line = calibrate(moments)[0] if self.line is None else self.line
-        gradient = xp.zeros(Y.shape, dtype=widest(Y), **beside(Y))
+        gradient = xp.zeros(Y.shape, dtype=widest(Y), **same_device(Y))
         parts = self._map(lambda k: self._gradient(Y, k, softening, *found[k], line), self._indices)
         for block, (to_apices, to_legs) in zip(self._blocks, parts, strict=True):
             gradient[block] += to_apices

@@ -23,13 +23,13 @@ from typing import Any
 from .. import _kernels as kernels
 from .._data.arrays import (
     Array,
-    beside,
     blocks,
     filled_up,
     like,
     namespace,
     on_host,
     row_dot,
+    same_device,
     unstack,
 )
 from .._data.source import blocks_from
@@ -353,7 +353,7 @@ def placed_moments(
     parts = []
     for t in blocks_from(start, Y.shape[0], tile):
         first = (start + t.start) // tile * n_legs
-        legs = (xp.arange(min(n_legs, n_landmarks), **beside(X)) + first) % n_landmarks
+        legs = (xp.arange(min(n_legs, n_landmarks), **same_device(X)) + first) % n_landmarks
         X_legs, Y_legs = (xp.take(P, legs, axis=0) for P in (X_landmarks, Y_landmarks))
         parts.append(_moments_over(X[t, :], Y[t, :], X_legs, Y_legs, softening))
     return Moments(*(xp.concat(m) for m in zip(*parts, strict=True)))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._data.arrays import beside, namespace, on_host, to_numpy, widest
+from .._data.arrays import namespace, on_host, same_device, to_numpy, widest
 from .._data.threads import Workers
 from .._math.orientation import orthogonal_onto
 from .._math.sphere import geodesic
@@ -25,7 +25,8 @@ from .placement import (
     prepare_landmarks,
 )
 
-# Up to this number of points, every start is solved; one may have all angles reversed.
+# Up to this many points, every start is solved to the end, since a solution may reverse all angles
+# (beta < 0).
 _VERY_FEW = 20
 _TRIAL_ITERATIONS = 8  # of every start, after which ...
 _N_PROMISING = 2  # ... this many are chosen
@@ -37,14 +38,16 @@ _TRIAL_EVALUATIONS = 20  # of every start on a device
 # Starts are solved on a sample of the points, larger for more points, ...
 _MIN_SAMPLE, _MAX_SAMPLE = 200, 400
 _TRIAL_TOL = 1e-3  # ... to this tolerance
-_TEST_FACTOR = 2.5  # times as many points are placed against them; their objective decides
+# The test sample is this many times the trial sample; the start with the lowest objective on it is used.
+_TEST_FACTOR = 2.5
 _POINTS_PER_BLOCK = 256  # placed by a thread at a time
-# Flat data fill more or less of the sphere at about the same objective, which is lowest for the smallest map.
-# Their map gets a size that is visible on a globe and does not depend on the seed.
+# For flat data, the objective hardly depends on the size of the map, and is lowest for the smallest. Their
+# map gets a size that is visible on a globe and does not depend on the seed.
 _USUAL_SIZE = 0.25  # root mean square arc from the centre
 _SMALL_SIZE = 0.1  # of points in a plane, whose flat map then has nearly exact angles
 # Largest variance outside a plane, relative to the smaller variance in it, of points that lie in the plane.
 _PLANE_TOLERANCE = 1e-6
+_PAPER_START = 0  # its index in start_positions
 _EQUAL_FACTOR = 1.01  # objectives within this factor count as equal
 # Fraction of the objective by which another start must be better than the first.
 _MIN_IMPROVEMENT = 0.002
@@ -103,7 +106,8 @@ def best_start(
     points are then placed against these, and their objective decides, so that the minimum is good for all
     points and not just for the few. The paper's own start is kept unless another one is clearly better.
     Points in a plane start at their flat map, which is smaller if they are `complete`: placing others needs
-    space. `before` contains the starts that were promising for other samples of the same data.
+    space. `before` contains the starts that were promising for other samples of the same data. The
+    calibration is fitted if `angles.line` is None, and fixed for the paper's loss.
     """
     if angles.line is None and len(X_hat) > _VERY_FEW and _in_a_plane(X_hat, scores):
         return flat_positions(scores, _SMALL_SIZE if complete else _USUAL_SIZE)
@@ -157,7 +161,7 @@ def best_start(
     solutions, best = [solved_landmarks(starts[k]) for k in promising], 0
     if len(solutions) > 1:
         # Favour the paper's start a little.
-        factors = np.where(promising == 0, 1 - _MIN_IMPROVEMENT, 1.0)
+        factors = np.where(promising == _PAPER_START, 1 - _MIN_IMPROVEMENT, 1.0)
         objectives = np.array([test_objective(landmarks) for landmarks in solutions])
         best = int(np.argmin(objectives * factors))
         before.add(promising, int(promising[best]), [landmarks.Y for landmarks in solutions])
@@ -183,11 +187,12 @@ def _best_on_device(
     scores: np.ndarray, angles: AngleLoss, sample: np.ndarray, workers: Workers
 ) -> np.ndarray:
     """`best_start` with all starts at once on the device of the data, for the calibrated objective."""
-    xp, line = namespace(angles.X), None
+    xp = namespace(angles.X)
+    line = None
     X = xp.astype(angles.X, xp.float32)
     size = _sample_size(len(X))
     sample = sample[: round(_TEST_FACTOR * size)]
-    rows = xp.asarray(sample, **beside(X))
+    rows = xp.asarray(sample, **same_device(X))
     X_trial, X_test = X[rows[:size], :], X[rows, :]
     trial_angles, test_angles = (
         AngleLoss(P, line=line, workers=workers) for P in (X_trial, X_test)
@@ -195,7 +200,7 @@ def _best_on_device(
     with_pairs = takes_pairs(len(X_trial), line, 0.0)
     objectives = trials.Objectives(trial_angles, ROUGH, distances=with_pairs)
     starts = np.stack(start_positions(scores[sample[:size]])).astype(np.float32)
-    trial = trials.begin(objectives, xp.asarray(starts, **beside(X)))
+    trial = trials.begin(objectives, xp.asarray(starts, **same_device(X)))
     # A device completes all starts in the same time as the most promising ones.
     trial = trials.descended(objectives, trial, _TRIAL_EVALUATIONS)
     promising = np.argsort(to_numpy(trial.value), kind="stable")[:_N_PROMISING]
@@ -212,7 +217,8 @@ def _best_on_device(
         landmarks = as_type(landmarks, xp.float32)
         Y_test = to_numpy(landmarks.place_roughly(X_test)[0])
         value = compared_objective(objective_of(test_angles), Y_test)
-        solutions.append((value * (1 - _MIN_IMPROVEMENT if promising[k] == 0 else 1.0), landmarks))
+        factor = 1 - _MIN_IMPROVEMENT if promising[k] == _PAPER_START else 1.0
+        solutions.append((value * factor, landmarks))
     _, landmarks = min(solutions, key=lambda pair: pair[0])
     return _with_usual_size(scores, to_numpy(landmarks.place(X)), angles)
 

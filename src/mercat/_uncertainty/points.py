@@ -14,7 +14,6 @@ import numpy as np
 from .._data.arrays import (
     TILE,
     Array,
-    beside,
     blocks,
     filled_up,
     in_tiles,
@@ -24,6 +23,7 @@ from .._data.arrays import (
     row_dot,
     row_product,
     rows_alike,
+    same_device,
     unstack,
     widest,
 )
@@ -307,7 +307,7 @@ def alternative_positions(others: Array, Y: Array) -> tuple[Array, Array]:
     near = (cosine > math.cos(MIN_ALTERNATIVE_DISTANCE)) & is_far[None, ...]
     n_near = xp.where(is_far, xp.sum(xp.astype(near, xp.int64), axis=1), -1)
     center = xp.argmax(n_near, axis=0)
-    is_center = xp.arange(m, **beside(others))[:, None] == center[None, :]
+    is_center = xp.arange(m, **same_device(others))[:, None] == center[None, :]
     group = xp.astype(xp.any(near & is_center[:, None, :], axis=0) & is_far, others.dtype)
     alternative[rows, :] = normalize(xp.sum(group[..., None] * others, axis=0))
     wins[rows] = xp.sum(group, axis=0) / m
@@ -331,8 +331,8 @@ def torn_fraction(
     xp = namespace(X_hat)
     k = min(k, reference.X.shape[0] - 1)
     n_near = max(k, int(near_fraction * reference.X.shape[0]))
-    itself = xp.full(X_hat.shape[:1], -1, dtype=xp.int64, **beside(X_hat))
-    at = xp.asarray(reference.rows, **beside(X_hat)) - start
+    itself = xp.full(X_hat.shape[:1], -1, dtype=xp.int64, **same_device(X_hat))
+    at = xp.asarray(reference.rows, **same_device(X_hat)) - start
     (members,) = xp.nonzero((at >= 0) & (at < X_hat.shape[0]))
     itself[at[members]] = members  # index of a point among the reference points, else -1
 

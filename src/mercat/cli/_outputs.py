@@ -15,7 +15,7 @@ import click
 import numpy as np
 
 from .._anndata.keys import UNCERTAINTY_COLUMNS
-from .._data.columns import groups
+from .._data.columns import is_grouping
 from .._data.text import printable, well_formed
 from .._extras import require
 from .._files.atomic import PartlyWritten, check_target, whole_files
@@ -42,7 +42,7 @@ class Embedded:
     loss: np.ndarray | None
     label: str | None
     summary: dict[str, Any] = field(default_factory=dict)
-    about: dict[str, Any] = field(default_factory=dict)  # for `uns` of an AnnData file
+    uns_params: dict[str, Any] = field(default_factory=dict)  # for `uns` of an AnnData file
     uncertainty: Any = None  # by mercat.uncertainty
 
     @property
@@ -56,7 +56,7 @@ def color_column(table: Table, label: str | None) -> str | None:
     if label is not None:
         return label
     for name, column in table.meta.items():
-        if name != table.ids and groups(column.nunique(), len(column)):
+        if name != table.ids and is_grouping(column.nunique(), len(column)):
             return str(name)
     return None
 
@@ -131,20 +131,28 @@ def _resolve(path: Path) -> Path:
 def check_columns(
     table: Table, output: Path | None, html: Path | None, *, loss: bool, uncertainty: bool = False
 ) -> None:
-    """Raise if a column of metadata has the name of a column of the outputs."""
-    names = COORDINATES + (SPREAD, *UNCERTAINTY_COLUMNS[1:]) * uncertainty
+    """Raise if a column of metadata has the name of a column of the outputs.
+
+    Also raise if the uncertainty is wanted and the only output is a .npy file, which cannot store it.
+    """
+    names: tuple[str, ...] = COORDINATES
+    if uncertainty:
+        names += (SPREAD, *UNCERTAINTY_COLUMNS[1:])
     if output is not None and ending(output) in (".npy", *ANNOTATED):
         names = ()
     if uncertainty and html is None and output is not None and ending(output) == ".npy":
         raise click.UsageError(
-            f"--uncertainty needs a table, an AnnData file or --html, got only {output}, which has no room "
-            "for it."
+            f"--uncertainty needs a table, an AnnData file or --html, got only {output}: a .npy file cannot "
+            "store it."
         )
     if html is not None:
         from ..viewer._encode import POINT_LOSS
         from ..viewer._uncertainty import COLUMNS
 
-        names += (POINT_LOSS,) * loss + COLUMNS * uncertainty
+        if loss:
+            names += (POINT_LOSS,)
+        if uncertainty:
+            names += COLUMNS
     clashes = [name for name in table.meta.columns if name in names]
     if clashes:
         raise click.UsageError(
@@ -205,7 +213,7 @@ def _write_anndata(embedded: Embedded, path: Path) -> None:
         obs.index.name = table.ids
         var = pd.DataFrame(index=table.features or [f"c{k + 1}" for k in range(table.X.shape[1])])
         adata = anndata.AnnData(table.X, obs=obs, var=var)
-    write_map(adata, Y, embedded.loss, embedded.about)
+    write_map(adata, Y, embedded.loss, embedded.uns_params)
     if embedded.uncertainty is not None:
         write_uncertainty(adata, embedded.uncertainty)
     if ending(path) == ".h5ad":
@@ -213,7 +221,9 @@ def _write_anndata(embedded: Embedded, path: Path) -> None:
         return
     path.unlink(missing_ok=True)  # zarr writes a folder
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        # Warnings about the version of the format, which anndata chooses, and about its future defaults.
+        about_format = "Writing zarr v2 data|zarr v3 autosharding|Consolidated metadata"
+        warnings.filterwarnings("ignore", about_format, UserWarning)
         adata.write_zarr(path)
 
 
@@ -301,7 +311,7 @@ def write_picture(embedded: Embedded, path: Path) -> None:
 
 
 def quiet_pyplot() -> Any:
-    """Import pyplot with a backend without windows."""
+    """Import pyplot with the non-interactive backend."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -84,13 +84,13 @@ def embed(
             "median_spread_degrees": spread.degrees,
             "median_spread_map_sizes": spread.map_sizes,
         }
-    about = _about(table, model, preparation)
+    uns_params = _uns_params(table, model, preparation)
     if output is not None and ending(output) in ANNOTATED and not preparation:
         from .._files.packed import pack
 
-        about["model"] = pack(model)  # for `mercat ingest` and mercat.tl.ingest
+        uns_params["model"] = pack(model)  # for `mercat ingest` and mercat.tl.ingest
     embedded = Embedded(
-        table, model.embedding_, model.point_loss_, options.label, summary, about, result
+        table, model.embedding_, model.point_loss_, options.label, summary, uns_params, result
     )
     files = outputs.write(
         **map_writers(embedded), model=lambda path: _save(path, model, table, preparation)
@@ -165,7 +165,7 @@ def _summary(table: Table, model: Any, preparation: Preparation, seconds: float)
     }
 
 
-def _about(table: Table, model: Any, preparation: Preparation) -> dict[str, Any]:
+def _uns_params(table: Table, model: Any, preparation: Preparation) -> dict[str, Any]:
     from .._anndata.maps import describe_model
 
     prepared = {"prepared": str(preparation)} if preparation else {}

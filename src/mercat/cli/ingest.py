@@ -94,18 +94,23 @@ def ingest(
             table.meta[name] = plain(cells.obs[name].reset_index(drop=True), query, name)
     check_columns(table, output, html, loss=True)
     Y, fit = np.asarray(cells.obsm[sphere_of(KEY)]), cells.obs[f"{SHORT}_fit"].to_numpy()
-    about = {name: value for name, value in cells.uns[SHORT].items() if name != "n_beyond_map"}
-    missing = about["reference"]["missing_genes"]
+    uns_params = {name: value for name, value in cells.uns[SHORT].items() if name != "n_beyond_map"}
+    missing = uns_params["reference"]["missing_genes"]
     summary = {
         "reference": str(reference),
         "n_points": len(Y),
-        "n_reference": about["reference"]["n_obs"],
+        "n_reference": uns_params["reference"]["n_obs"],
         "n_missing_genes": len(missing),
         "median_fit": float(np.median(fit)),
         "poor_fit": int((fit < _POOR_FIT).sum()),
     }
     embedded = Embedded(
-        table, Y, cells.obs[loss_name].to_numpy(), next(iter(labels.values()), None), summary, about
+        table,
+        Y,
+        cells.obs[loss_name].to_numpy(),
+        next(iter(labels.values()), None),
+        summary,
+        uns_params,
     )
     files = outputs.write(**map_writers(embedded))
     lines = [

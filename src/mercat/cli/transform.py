@@ -74,9 +74,9 @@ def transform(
     Y = fitted.transform(preparation.apply(table))
     prepared = str(preparation) if preparation else None
     summary = {"model": str(model), "n_points": len(Y), "prepared": prepared}
-    about = {name: value for name, value in summary.items() if value is not None}
-    about["model"] = well_formed(str(model))  # HDF5 holds no other text
-    embedded = Embedded(table, Y, None, options.label, summary, about)
+    uns_params = {name: value for name, value in summary.items() if value is not None}
+    uns_params["model"] = well_formed(str(model))  # HDF5 holds no other text
+    embedded = Embedded(table, Y, None, options.label, summary, uns_params)
     files = outputs.write(**map_writers(embedded))
     echo_map(console, embedded, [f"{pluralize(len(Y), 'point')} placed."], files)
 

@@ -131,6 +131,7 @@ def random_triplet_accuracy(
 
 def _order(points: Points, i: Indices, j: Indices, k: Indices) -> Floats:
     """-1 where j is nearer to i than k is, 0 at the same distance, 1 where it is farther."""
+    # A full distance matrix is cheaper only if there are at least n**2 triplets.
     if len(points) ** 2 > len(i):
         return np.asarray(np.sign(points.distances(i, j) - points.distances(i, k)))
     D = squareform(_all_distances(points))

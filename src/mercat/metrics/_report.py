@@ -104,15 +104,15 @@ def report(
     >>> from mercat import metrics
     >>> X = np.random.default_rng(0).normal(size=(100, 3))
     >>> metrics.report(X, X[:, :2], labels=X[:, 0] > 0)
-    angle_preservation         0.758 ± 0.003
-    distance_preservation      0.816
-    neighborhood_preservation  0.696
-    density_preservation       0.744
-    trustworthiness            0.873
-    continuity                 0.953
-    torn_neighbors             0.395
-    random_triplet_accuracy    0.833 ± 0.001
-    knn_accuracy               0.930
+    angle_preservation         0.7581 ± 0.0033
+    distance_preservation      0.8157
+    neighborhood_preservation  0.6955
+    density_preservation       0.7436
+    trustworthiness            0.8726
+    continuity                 0.9532
+    torn_neighbors             0.3953
+    random_triplet_accuracy    0.83339 ± 0.00083
+    knn_accuracy               0.9300
     centroid_preservation      nan
     """
     data, embedding = check_pair(X, Y, geometry)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._data.checks import check_choice
-from .._data.columns import few_values, groups
+from .._data.columns import few_values, is_grouping
 from .._data.text import check_text
 from .._draw.palette import MISSING, MISSING_ON_DARK, N_COLORS, categorical, on_dark
 from ._columns import Categories, Column, Dates, Numbers, read_frame
@@ -224,7 +224,7 @@ def _color_column(color: str | None, columns: list[Column], n: int) -> str | Non
     if color is not None:
         return color
     candidates = [column for column in columns if not _names_points(column)]
-    grouping = [column for column in candidates if groups(column.n_distinct, n)]
+    grouping = [column for column in candidates if is_grouping(column.n_distinct, n)]
     best = [*grouping, *candidates]
     return best[0].name if best else None
 
