@@ -577,7 +577,9 @@ def test_a_dot_of_the_volcano_colours_and_sets_that_overlap_have_no_p(visit):
     panel.get_by_role("button", name="Genes").click()
     volcano = panel.locator(".volcano")
     volcano.wait_for()
-    at = volcano.locator("path.none").get_attribute("d").split("M")[1].split("h")[0].split(" ")
+    dots = volcano.locator("path.none")
+    until(lambda: dots.get_attribute("d"))  # drawn after the panel is shown
+    at = dots.get_attribute("d").split("M")[1].split("h")[0].split(" ")
     volcano.scroll_into_view_if_needed()
     box = volcano.locator("svg").bounding_box()
     scale = box["width"] / 300
