@@ -106,7 +106,8 @@ def test_landmarks_among_the_points_keep_their_positions(fitted, device):
 )
 def test_measures_agree_with_those_of_the_cpu(parameters, device):
     X = data()
-    parameters = parameters | {"n_landmarks": 200}
+    # With 200 landmarks, two arrangements preserve cosine distances equally well.
+    parameters = parameters | {"n_landmarks": 300}
     here, there = mercat(**parameters).fit(X), mercat(**parameters, device=device).fit(X)
     assert there.correlation_ == pytest.approx(here.correlation_, abs=0.005)
     assert there.loss_ == pytest.approx(here.loss_, abs=0.005)
