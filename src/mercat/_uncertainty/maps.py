@@ -124,20 +124,29 @@ def other_maps(
         rotated = fit.Y @ _rotation_onto(fit.Y, onto).T
         placer = landmark_placer(sample.X, rotated, fit.angle_fit, map_plan)
         Y_other = place_points(placer, X, plan.workers)
-        other = _other_map(placer, X, Y, Y_other)
         # A warm start saves most of the time for many points; among few, some would stay near their start.
-        yield other._replace(full_search=other.full_search or samples.are_halves), Y_other
+        yield _other_map(placer, X, Y, Y_other, full_search=samples.are_halves), Y_other
         plan.progress.advance()
 
 
 def _other_map(
-    placer: LandmarkPlacer, X: np.ndarray, Y: np.ndarray, Y_other: np.ndarray
+    placer: LandmarkPlacer,
+    X: np.ndarray,
+    Y: np.ndarray,
+    Y_other: np.ndarray,
+    *,
+    full_search: bool,
 ) -> OtherMap:
-    """The map of a placer, on which the points X, at Y on the map, are at Y_other."""
+    """The map of a placer, on which the points X, at Y on the map, are at Y_other.
+
+    Without `full_search`, points are placed by a warm start unless it misses too many of these.
+    """
     warp = np.linalg.lstsq(monomials(Y.astype(np.float64)), Y_other, rcond=_SINGULAR)[0]
     size = relative_size(Y_other, Y)
     scale = 1 / size if np.isfinite(size) and size > 0 else 1.0
-    other = OtherMap(placer, warp, False, centre_of(Y_other), scale)
+    other = OtherMap(placer, warp, full_search, centre_of(Y_other), scale)
+    if full_search:
+        return other
     with rows_alike():
         nearby = other.place_unscaled(X, warp_positions((other,), Y)[0][:, None, :], None)
     missed = np.mean(geodesic(nearby.astype(np.float64), Y_other) > _MAX_DISPLACEMENT)

@@ -209,7 +209,9 @@ class PointEstimator(NamedTuple):
         starts = [warp_positions(self.maps, Y)]
         if bool(xp.any(xp.isfinite(second_minimum))):
             starts.append(warp_positions(self.maps, second_minimum))
-        H = self.placer.inverse_hessians(X_hat, unrotated)
+        H = None
+        if not all(m.full_search for m in self.maps):
+            H = self.placer.inverse_hessians(X_hat, unrotated)
         if H is not None:
             R = xp.asarray(self.rotation, **like(H))
             H = R @ H @ R.T
