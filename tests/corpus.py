@@ -102,7 +102,7 @@ def array(rng: np.random.Generator, old: np.ndarray | None = None) -> np.ndarray
         try:
             with np.errstate(all="ignore"):
                 return new.astype(dtype)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RuntimeError):
             return np.zeros(new.shape, dtype)
     if what == "shape":
         change: list[Callable[[], np.ndarray]] = [
