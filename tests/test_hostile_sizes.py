@@ -108,6 +108,16 @@ def test_sizes_in_metadata_of_zarr_are_counted(read, samples, tmp_path):
     assert "claims 4,00" in refusal(read, "table", path)
 
 
+def test_numbers_of_strings_in_chunks_of_zarr_are_not_believed(read, samples, tmp_path):
+    path = samples["zarr"].write(tmp_path / "z")
+    node = path / "obs/_index/.zarray"
+    node.write_text(json.dumps(json.loads(node.read_text()) | {"compressor": None}))
+    (path / ".zmetadata").unlink(missing_ok=True)
+    for number in (10**9, 2**32 - 1):
+        (path / "obs/_index/0").write_bytes(number.to_bytes(4, "little") + bytes(60))
+        refusal(read, "table", path)
+
+
 def test_metadata_of_zarr_lead_to_no_other_folder(read, samples, tmp_path):
     path = zarr_of(samples["zarr"], tmp_path / "z", b"")
     node = json.loads((path / "X/.zarray").read_text())

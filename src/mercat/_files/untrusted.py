@@ -82,7 +82,7 @@ def reading(
     """Context that turns errors about the content of a file into ValueErrors that name the file.
 
     Checks the path first: see `check_file`. Errors about absent or unreadable files stay OSErrors, and
-    MemoryErrors are unchanged.
+    MemoryErrors are unchanged, unless the content declares more than `allowance`.
     """
     check_file(path, folder=folder)
     try:
@@ -93,7 +93,7 @@ def reading(
         raise ValueError(f"{path} is not {what}: {short(error)}") from error
     except MemoryError as error:
         wanted = getattr(error, "_total_size", 0)  # by an array of NumPy
-        if os.path.isfile(path) and wanted > max(_FREE, _MAX_EXPANSION * os.path.getsize(path)):
+        if wanted > allowance(path):
             raise ValueError(f"{path} is not {what}: {short(error)}") from error
         raise
     except OSError as error:
