@@ -95,7 +95,7 @@ def longest_steps(X: Array, graph: Any, lengths: Array, workers: Workers) -> Arr
     xp, dtype = namespace(X), lengths.dtype
     degrees = graph.indptr[1:] - graph.indptr[:-1]
     width = int(xp.max(degrees))
-    if device_kernels.take(X, lengths) and device_kernels.edges_fit(width):
+    if device_kernels.supports(X, lengths) and device_kernels.edges_fit(width):
         return device_kernels.longest_steps(X, graph, lengths, width)
     width = min(width, kernels.MAX_EDGES)
     own, column = (xp.arange(size, **same_device(X)) for size in (len(X), width))

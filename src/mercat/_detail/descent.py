@@ -131,7 +131,7 @@ def attraction(P: Any, Y: Array, bandwidth: float, workers: Workers) -> Array:
 
 def _attraction_on_device(P: Graph, Y: Any, bandwidth: float) -> Any:
     """`attraction` with a graph of tensors."""
-    if device_kernels.take(Y):
+    if device_kernels.supports(Y):
         return device_kernels.attraction(P, Y, bandwidth)
     import torch
 
@@ -328,7 +328,7 @@ def _moved(
     if on_host(Y) and kernels.available():
         *arrays, factors = forces
         return kernels.move(Y, velocity, arrays, factors, *settings, workers.n_jobs)
-    if device_kernels.take(Y, velocity):
+    if device_kernels.supports(Y, velocity):
         return device_kernels.move(Y, velocity, *forces.at(slice(0, len(Y))), *settings)
 
     def part(b: slice) -> tuple[Array, Array]:

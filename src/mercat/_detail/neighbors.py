@@ -125,7 +125,7 @@ def in_order(
     X: np.ndarray, queries: np.ndarray, indices: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Indices of points (q x k), sorted by distance to the query (ties by index), and the distances."""
-    if kernels.take(X, queries):
+    if kernels.supports(X, queries):
         return kernels.in_order(X, queries, indices)
     indices = np.sort(indices, axis=1)
     difference = X[indices] - queries[:, None, :]
@@ -342,7 +342,7 @@ def nearest_in_cells(
     cells of each query are ascending. The nearest points come first, and the position `itself` (b) is left
     out. If there are fewer than k points, the rest is -1, at infinity.
     """
-    if kernels.take(X, queries):
+    if kernels.supports(X, queries):
         return kernels.nearest_in_cells(X, starts, stops, queries, itself, cells, k)
     positions = np.full((len(queries), k), -1)
     distances = np.full(positions.shape, np.inf, dtype=np.float32)

@@ -154,7 +154,7 @@ class DetailPlacer(_Fields):
     def _runs_in_c(self, X: Array) -> bool:
         """Whether C kernels place these points."""
         return (
-            kernels.take(X, self.Y, self.anchors.X)
+            kernels.supports(X, self.Y, self.anchors.X)
             and X.dtype == "float32"
             and self._numbers is not None
         )

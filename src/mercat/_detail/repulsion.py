@@ -258,7 +258,7 @@ class Field(NamedTuple):
             return kernels.read_field(self.values, Y, self.n_rows, self.n_columns, n_threads)
         xp, size = namespace(Y), (self.n_rows, self.n_columns)
         rows, columns, least = self.n_rows / np.pi, self.n_columns / (2 * np.pi), 1e-3 / self.n_rows
-        if device_kernels.take(Y, self.values):
+        if device_kernels.supports(Y, self.values):
             scales, places = (rows, columns, least), _places(Y, *size)
             return device_kernels.read_field(self.values, Y, *places, self.n_columns, scales)
         value, along, across = _stencil(Y, *size).read(self.values)
@@ -333,7 +333,7 @@ def _spread_on_device(Y: Any, n_rows: int, n_columns: int, size: int) -> Any:
     """
     import torch
 
-    if device_kernels.take(Y):
+    if device_kernels.supports(Y):
         return device_kernels.spread(*_places(Y, n_rows, n_columns), n_columns, size)
     charge = torch.zeros(size, dtype=torch.int64, device=Y.device)
     for block in device_blocks(Y, 64):

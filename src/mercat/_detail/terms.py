@@ -105,7 +105,7 @@ class Pairs(NamedTuple):
 
 def pairs_of(X: Array, anchors: Anchors, squares: Array | None = None) -> Pairs:
     """Pairs of points X (b x r) and anchors."""
-    if squares is None and device_kernels.take(X):
+    if squares is None and device_kernels.supports(X):
         squares = device_kernels.squared_norms(X)
     return Pairs(X, inverse_distances(X, anchors.X, squares), squares)
 
@@ -142,7 +142,7 @@ class AngleTerm(NamedTuple):
         xp, m = namespace(Y), anchors.X.shape[0]
         X, inverse_distance, squares = pairs
         count, steepest = self.factors(m)
-        if device_kernels.take(X, Y, inverse_distance) and device_kernels.legs_fit(m):
+        if device_kernels.supports(X, Y, inverse_distance) and device_kernels.legs_fit(m):
             force, steepness, moments = device_kernels.angle_force(
                 X,
                 squares,
@@ -247,7 +247,7 @@ class FarTerms:
     ) -> None:
         self.X, self.angles, self.pairs = X, angles, tuple(pairs)
         self._sample, self._workers, self._step = sample, workers, 0
-        self._squares = device_kernels.squared_norms(X) if device_kernels.take(X) else None
+        self._squares = device_kernels.squared_norms(X) if device_kernels.supports(X) else None
 
     def force(self, Y: Array, softening: float) -> tuple[Array, Array]:
         """n times the gradient of the sum of the terms (n x 3), and its approximate curvature (n x 1)."""
@@ -256,7 +256,7 @@ class FarTerms:
         self._step += 1
         anchors = anchors_at(self.X[rows], Y[rows], softening)
         numbers = None
-        if kernels.take(self.X, Y) and Y.dtype == "float32":
+        if kernels.supports(self.X, Y) and Y.dtype == "float32":
             numbers = numbers_for_kernels(self.angles, self.pairs, anchors)
         if numbers is None:
             force, curvature, sums = self._force(Y, anchors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._data.arrays import row_product
-from ._library import aligned_zeros, exactly, run, up_to
+from ._library import aligned_zeros, contiguous, round_up, run
 
 
 def inverse_distances(
@@ -13,7 +13,7 @@ def inverse_distances(
 ) -> np.ndarray:
     """See `_math.angles.inverse_distances`, for legs (m x r) shared by the apices (b x r)."""
     dtype = X_apex.dtype
-    X_apex, X_legs = exactly(X_apex, dtype), exactly(X_legs, dtype)
+    X_apex, X_legs = contiguous(X_apex, dtype), contiguous(X_legs, dtype)
     (b, r), m = X_apex.shape, len(X_legs)
     result = np.asarray(row_product(X_apex, X_legs.T))
     norms = [np.vecdot(X, X) for X in (X_apex, X_legs)]
@@ -38,13 +38,13 @@ def bearings(
     """
     dtype, b, m = Y_apex.dtype, len(Y_apex), len(Y_legs)
     ones = np.ones(m, dtype=dtype)
-    present = ones if mask is None else exactly(mask, dtype)
-    inverse_distance = ones if inverse_distance is None else exactly(inverse_distance, dtype)
+    present = ones if mask is None else contiguous(mask, dtype)
+    inverse_distance = ones if inverse_distance is None else contiguous(inverse_distance, dtype)
     shapes = (2, b, m), (b, m), (2, b, 3), (2, b), (b,), (2, b), (2, b, m)
     found = tuple(np.empty(shape, dtype=dtype) for shape in shapes)
     run(
         f"bearings_{dtype}",
-        b, m, exactly(Y_apex, dtype), exactly(Y_legs.T, dtype), present, _stride(present),
+        b, m, contiguous(Y_apex, dtype), contiguous(Y_legs.T, dtype), present, _stride(present),
         softening, inverse_distance, _stride(inverse_distance), *found,
     )  # fmt: skip
     return found
@@ -72,10 +72,10 @@ def apex_gradient(
     dtype = Y_apex.dtype
     b, m = inverse_distance.shape
     to_apices, to_legs = np.empty((b, 3), dtype=dtype), np.zeros((3, m), dtype=dtype)
-    arrays = (exactly(a, dtype) for a in (inverse_distance, *bearings, *sums, products))
+    arrays = (contiguous(a, dtype) for a in (inverse_distance, *bearings, *sums, products))
     run(
         f"apex_gradient_{dtype}",
-        b, m, exactly(Y_apex, dtype), exactly(Y_legs.T, dtype), *arrays,
+        b, m, contiguous(Y_apex, dtype), contiguous(Y_legs.T, dtype), *arrays,
         float(line[0]), float(line[1]), to_apices, to_legs,
     )  # fmt: skip
     return to_apices, to_legs.T
@@ -87,13 +87,13 @@ def data_moments(
     """See `_math.angles.data_moments`, for legs (m x at least r) shared by the apices (b x r)."""
     dtype = X_apex.dtype
     (b, r), (m, stride) = X_apex.shape, X_legs.shape
-    width = up_to(min(m, r))
-    scratch = aligned_zeros((up_to(max(m, r), 4) * width + width * width + r,), dtype)
+    width = round_up(min(m, r))
+    scratch = aligned_zeros((round_up(max(m, r), 4) * width + width * width + r,), dtype)
     found = tuple(np.empty(b, dtype=dtype) for _ in range(3))
     run(
         f"data_moments_{dtype}",
-        b, m, r, exactly(X_apex, dtype), exactly(X_legs, dtype), stride,
-        exactly(inverse_distance, dtype), width, scratch, *found,
+        b, m, r, contiguous(X_apex, dtype), contiguous(X_legs, dtype), stride,
+        contiguous(inverse_distance, dtype), width, scratch, *found,
     )  # fmt: skip
     return found[0], found[1], found[2]
 
@@ -108,12 +108,12 @@ def moments(
     """
     dtype = X_apex.dtype
     (b, r), m = X_apex.shape, min(tiles[2], len(X))
-    columns, rows = up_to(r, 4) * up_to(m), up_to(m, 4) * up_to(r)
-    width = up_to(min(m, r))
+    columns, rows = round_up(r, 4) * round_up(m), round_up(m, 4) * round_up(r)
+    width = round_up(min(m, r))
     size = columns + (0 if r > m else rows) + (r + 8) * m + width * width
     found = np.empty((6, b))
     assert X.shape[1] == r
-    arrays = (exactly(a, dtype) for a in (X_apex, Y_apex, X, Y))
+    arrays = (contiguous(a, dtype) for a in (X_apex, Y_apex, X, Y))
     run(
         f"moments_{dtype}",
         b, *tiles, len(X), m, r, *arrays, negligible, softening, aligned_zeros((size,), dtype), found,

@@ -3,7 +3,7 @@
 Each function has a reference implementation in torch, which is used on other devices, without Triton, if the
 variable MERCAT_TRITON is 0, and in tests:
 
-    if device.take(Y):
+    if device.supports(Y):
         return device.attraction(...)
 
 `inv_d` are inverse distances in the data, 0 for points that coincide.
@@ -43,7 +43,7 @@ def _kernels() -> Any:
     return _triton
 
 
-def take(*tensors: Any) -> bool:
+def supports(*tensors: Any) -> bool:
     """Whether the kernels are used for these tensors: in single precision, on a GPU."""
     return (
         _wanted
@@ -242,7 +242,7 @@ class Linear(NamedTuple):
 
     K: Any  # (2, n, L)
     inv_d: Any  # (n, m) inverse distances to the legs of an apex
-    nearest: Any  # (n,) the smallest of all inverse distances
+    min_inv_d: Any  # (n,) smallest inverse distance to any landmark; 0 for a point equal to one
     products: Any  # (n, 3 L) of points with landmarks, and with both parts of P
     x_norms: Any  # (n,)
 

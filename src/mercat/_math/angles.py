@@ -109,9 +109,9 @@ def inverse_distances(X_apex: Array, X_legs: Array, squares: Array | None = None
         difference = X_legs - X_apex[:, None, :]
         squared = row_dot(difference, difference)
         squared[squared <= negligible * _squared_norms(X_apex, X_legs)] = 0
-    elif kernels.take(X_apex, X_legs):
+    elif kernels.supports(X_apex, X_legs):
         return kernels.inverse_distances(X_apex, X_legs, trusted, negligible)
-    elif device_kernels.take(X_apex, X_legs):
+    elif device_kernels.supports(X_apex, X_legs):
         return device_kernels.inverse_distances(X_apex, X_legs, trusted, negligible, squares)
     elif on_host(X_apex) or widest(X_apex) == X_apex.dtype:
         squared, norms = _squared_distances(X_apex, X_legs)
@@ -202,7 +202,7 @@ def bearings(
     """
     if softening is None:
         softening = float(namespace(Y_apex).finfo(Y_apex.dtype).eps)
-    if Y_legs.ndim == 2 and kernels.take(Y_apex, Y_legs):
+    if Y_legs.ndim == 2 and kernels.supports(Y_apex, Y_legs):
         return Bearings(*kernels.bearings(Y_apex, Y_legs, mask, softening)[:3])
     frame = tangent_frame(Y_apex)
     B = _dot(frame, Y_legs)
@@ -284,7 +284,7 @@ def directions(
     """`bearings` and `apex_sums` together."""
     if softening is None:
         softening = float(namespace(Y_apex).finfo(Y_apex.dtype).eps)
-    if Y_legs.ndim == 2 and kernels.take(Y_apex, Y_legs, legs.X_legs):
+    if Y_legs.ndim == 2 and kernels.supports(Y_apex, Y_legs, legs.X_legs):
         arguments = Y_apex, Y_legs, legs.mask, softening, legs.inverse_distance
         B, inverse_sine, frame, S, S12, t, weights = kernels.bearings(*arguments)
         sums = ApexSums(sum_of_legs(weights, legs), S, S12, t)
@@ -295,7 +295,7 @@ def directions(
 
 def data_moments(legs: Legs) -> tuple[Array, Array, Array]:
     """Count, sum and sum of squares of a over ordered pairs of distinct legs: constants of X."""
-    if legs.X_legs.ndim == 2 and kernels.take(legs.X_apex, legs.X_legs):
+    if legs.X_legs.ndim == 2 and kernels.supports(legs.X_apex, legs.X_legs):
         return kernels.data_moments(legs.X_apex, legs.X_legs, legs.inverse_distance)
     X_legs, inverse_distance = legs.X_legs[..., :-1], legs.inverse_distance
     xp = namespace(X_legs)
@@ -370,7 +370,7 @@ def apex_gradient(
     Returns the gradients with respect to the apices (b x 3) and to the legs (of the shape of `Y_legs`), both
     tangent to the sphere.
     """
-    if Y_legs.ndim == 2 and kernels.take(Y_apex, Y_legs, b.B, s.M):
+    if Y_legs.ndim == 2 and kernels.supports(Y_apex, Y_legs, b.B, s.M):
         products, sums = products_with_legs(s.M, legs), (s.S, s.S12, s.t)
         inverse_distance = legs.inverse_distance
         return kernels.apex_gradient(

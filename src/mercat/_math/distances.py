@@ -49,11 +49,11 @@ class HalfRanks(NamedTuple):
     def inverse(self, inverse_distance: Array) -> Array:
         """1 / h(d) for inverse distances 1 / d; zero, for points that coincide in the data, stays zero."""
         slope = 1 / self.deviation
-        if kernels.take(inverse_distance) and inverse_distance.dtype == "float32":
+        if kernels.supports(inverse_distance) and inverse_distance.dtype == "float32":
             return kernels.half_ranks(inverse_distance, self.quantiles, self.ranks, slope)
         xp = namespace(inverse_distance)
         quantiles, ranks = (xp.asarray(a, **like(inverse_distance)) for a in self[:2])
-        if device_kernels.take(inverse_distance):
+        if device_kernels.supports(inverse_distance):
             return device_kernels.half_ranks(inverse_distance, quantiles, ranks, slope)
         apart = inverse_distance > 0
         d = apart / xp.where(apart, inverse_distance, xp.ones_like(inverse_distance))
@@ -109,10 +109,10 @@ class DistanceTerm(NamedTuple):
         Also returns the sums (5 x b) of d, arc, d^2, arc^2 and d arc. An inverse distance (b x m) of zero
         means that the points coincide in the data.
         """
-        if kernels.take(Y, others, inverse_distance) and Y.dtype == "float32":
+        if kernels.supports(Y, others, inverse_distance) and Y.dtype == "float32":
             line = self.p, self.q
             return kernels.arc_residuals(inverse_distance, Y, others, *line, MIN_SINE, n_threads)
-        on_device = device_kernels.take(Y, others, inverse_distance)
+        on_device = device_kernels.supports(Y, others, inverse_distance)
         if on_device and device_kernels.legs_fit(len(others)):
             return device_kernels.arc_residuals(inverse_distance, Y, others, self[:2], MIN_SINE)
         xp = namespace(Y)

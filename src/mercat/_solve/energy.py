@@ -43,9 +43,9 @@ class Energy:
 
     def __init__(self, X: Array, landmarks: Landmarks, away_from: Array | None = None) -> None:
         self._set_landmarks(landmarks, away_from)
-        self.K, inverse_distance, self.nearest = _linear_parts(X, landmarks)
+        self.K, inverse_distance, self.min_inverse_distance = _linear_parts(X, landmarks)
         self.apex_legs = legs_with_ones(
-            X, landmarks.X[: landmarks.used_apex_legs, :], inverse_distance
+            X, landmarks.X[: landmarks.n_used_apex_legs, :], inverse_distance
         )
         self._set_distances(inverse_distance)
 
@@ -130,9 +130,9 @@ class EnergyOnGPU(Energy):
     def __init__(self, X: Array, landmarks: Landmarks, away_from: Array | None = None) -> None:
         self._set_landmarks(landmarks, away_from)
         k = landmarks
-        sums = k.X, k.P, k.p, k.T, k.used_apex_legs
+        sums = k.X, k.P, k.p, k.T, k.n_used_apex_legs
         self._linear = device.linear_parts(X, *sums, *distance_tolerances(X))
-        self.K, self.nearest = self._linear.K, self._linear.nearest
+        self.K, self.min_inverse_distance = self._linear.K, self._linear.min_inv_d
         self._set_distances(self._linear.inv_d)
         frame = k.frame.mT.reshape(6, -1)
         self._legs = namespace(X).concat([frame, k.sigma, k.sigma12[None, :]])
@@ -162,8 +162,8 @@ class EnergyOnGPU(Energy):
     def _by_kernel(
         self, start: Any, first: tuple[int, float], second: tuple[int, float]
     ) -> tuple[Array, Array, Array, Array]:
-        k, m = self.landmarks, self.landmarks.used_apex_legs
-        settings = (k.softening, *k.calibration, self.apex_weight, *k.line)
+        k, m = self.landmarks, self.landmarks.n_used_apex_legs
+        settings = (k.softening, *k.calibration, self.apex_weight, *k.distance_constants)
         limits = device.Steps(first, second, LONGEST_STEP, ROUNDING, CONVERGED_STEP)
         apex = k.X[:m, :], k.Y[:m, :]
         scaled = self.scaled_inverses[0] if self.scaled_inverses else self._linear.inv_d
@@ -188,8 +188,8 @@ class Energies:
         return self._concat(energy(Y[t, :]) for energy, t in each)
 
     @property
-    def nearest(self) -> Array:
-        return self._concat((energy.nearest,) for energy in self.tiles)[0]
+    def min_inverse_distance(self) -> Array:
+        return self._concat((energy.min_inverse_distance,) for energy in self.tiles)[0]
 
     def best_candidate(self) -> Array:
         return self._concat((energy.best_candidate(),) for energy in self.tiles)[0]

@@ -32,11 +32,11 @@ class FittedMap(NamedTuple):
     def block(self, rows: Any) -> tuple[Array, Array]:
         """X_hat and positions of rows before the map is rotated, bit-identical for a row in any batch."""
         with rows_alike():
-            X_hat = within_reach(self.spectral, rows)
+            X_hat = project_within_range(self.spectral, rows)
             return X_hat, self.against.place(X_hat)
 
 
-def within_reach(reducer: Reducer, rows: Any) -> Array:
+def project_within_range(reducer: Reducer, rows: Any) -> Array:
     """X_hat of rows in single precision; raise ValueError if their squares might overflow."""
     X_hat = project_rows(reducer, rows)
     xp = namespace(X_hat)

@@ -70,27 +70,27 @@ class Landmarks(_Fields):
         return float(self.X.shape[0] / self.at_candidates[0].shape[1])
 
     @property
-    def used_apex_legs(self) -> int:
+    def n_used_apex_legs(self) -> int:
         """Number of legs of an apex, at most the number of landmarks."""
         return min(self.n_apex_legs, int(self.X.shape[0]))
 
     @property
     def apex_weight(self) -> float:
         """Weight of the energy as an apex: the pairs of its legs represent all pairs of landmarks."""
-        n, m = int(self.X.shape[0]), self.used_apex_legs
+        n, m = int(self.X.shape[0]), self.n_used_apex_legs
         return n * (n - 1) / max(m * (m - 1), 1)
 
     @property
     def weighted_terms(self) -> list[tuple[float, PairTerm]]:
         """Terms with their weights: a pair is part of one triple per other landmark, at either end."""
-        n, m = int(self.X.shape[0]), self.used_apex_legs
+        n, m = int(self.X.shape[0]), self.n_used_apex_legs
         return [
             (2 * (weight / term.variance) * n * (n - 1) / max(m, 1), term)
             for term, weight, _ in self.terms
         ]
 
     @property
-    def line(self) -> tuple[float, float, float, float]:
+    def distance_constants(self) -> tuple[float, float, float, float]:
         """Weight, line and smallest sine of the distance term, for the kernels."""
         weight, term = self.weighted_terms[0] if self.terms else (0.0, DistanceTerm())
         assert isinstance(term, DistanceTerm)
@@ -101,11 +101,11 @@ class Landmarks(_Fields):
         """The landmarks in the layout of the C kernel."""
         scale = self.terms[0].scale if self.terms else None
         slope = 0.0 if scale is None else 1 / scale.deviation
-        numbers = self.softening, *self.calibration, self.apex_weight, *self.line
+        numbers = self.softening, *self.calibration, self.apex_weight, *self.distance_constants
         legs = self.frame, self.sigma, self.sigma12, self.p, self.T
         C, quadratic = (self.screen_factor * a for a in self.at_candidates)
         return kernels.landmarks_of(
-            self.X, self.Y, legs, self.P, self.candidates, (C, quadratic), self.used_apex_legs,
+            self.X, self.Y, legs, self.P, self.candidates, (C, quadratic), self.n_used_apex_legs,
             None if scale is None else scale[:2], (*numbers, distance_tolerances(self.X)[1], slope),
         )  # fmt: skip
 
@@ -119,5 +119,5 @@ class Landmarks(_Fields):
 
     def runs_on_gpu(self, X: Array) -> bool:
         """Whether kernels place these points on a GPU."""
-        fits = device.take(X, self.X) and device.legs_fit(self.used_apex_legs)
+        fits = device.supports(X, self.X) and device.legs_fit(self.n_used_apex_legs)
         return fits and self.kernels_support_terms

@@ -105,7 +105,9 @@ class AngleLoss:
         if sharing is not None and rows is None and sharing.X.dtype == X.dtype:
             self._legs, self._apices = sharing._legs, sharing._apices  # constants of the data
             self._ranked = sharing._ranked
-        elif self._keep and n <= kernels.MAX_APICES and X.dtype == "float32" and kernels.take(X):
+        elif (
+            self._keep and n <= kernels.MAX_APICES and X.dtype == "float32" and kernels.supports(X)
+        ):
             inverse_distance = np.concatenate(
                 list(self._map(self._inverse_distances, self._blocks))
             )

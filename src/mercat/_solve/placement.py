@@ -119,7 +119,7 @@ class LandmarkPlacer(Landmarks):
         X, away_from = filled_up(X), None if away_from is None else filled_up(away_from)
         energy = energy_of(X, self, away_from)
         Y, converged = bfgs(energy, energy.best_candidate(), *_FIRST_PASS)
-        Y, converged = self._place_duplicates(X, energy.nearest == 0, Y, converged)
+        Y, converged = self._place_duplicates(X, energy.min_inverse_distance == 0, Y, converged)
         return Y[:n, :], converged[:n]
 
     def _place_duplicates(
@@ -150,7 +150,7 @@ class LandmarkPlacer(Landmarks):
         Y = _best_of(energy, starts)
         if steps:
             Y, _ = bfgs(energy, Y, steps, _WARM_START[1])
-        E, coincides = energy(Y)[0], energy.nearest == 0
+        E, coincides = energy(Y)[0], energy.min_inverse_distance == 0
         return self._place_duplicates(X, coincides, Y, coincides)[0][:n, :], E[:n]
 
     def place_near(self, X: Array, starts: Array, H: Array | None) -> Array:
@@ -166,7 +166,7 @@ class LandmarkPlacer(Landmarks):
         X, starts, H = (filled_up(a) for a in (X, starts, H))
         energy = energy_of(X, self)
         Y = newton(energy, _best_of(energy, starts), H, _NEWTON_STEPS)
-        coincides = energy.nearest == 0
+        coincides = energy.min_inverse_distance == 0
         return self._place_duplicates(X, coincides, Y, coincides)[0][:n, :]
 
     def inverse_hessians(self, X: Array, Y: Array) -> Array | None:
@@ -209,7 +209,7 @@ class LandmarkPlacer(Landmarks):
 
     def _runs_in_c(self, X: Array) -> bool:
         """Whether C kernels place these points."""
-        fits = on_host(X) and X.dtype == "float32" and kernels.take(X, self.X)
+        fits = on_host(X) and X.dtype == "float32" and kernels.supports(X, self.X)
         return fits and self.kernels_support_terms
 
     def _place_on_gpu(
@@ -218,7 +218,7 @@ class LandmarkPlacer(Landmarks):
         """Like `_place_in_c`."""
         energy = EnergyOnGPU(X, self, away_from)
         Y, converged = energy.descend(energy.places(), _FIRST_PASS, (more_steps, _SECOND_PASS[1]))
-        return self._place_duplicates(X, energy.nearest == 0, Y, converged)
+        return self._place_duplicates(X, energy.min_inverse_distance == 0, Y, converged)
 
     def _place_in_c(
         self, X: Array, more_steps: int, away_from: Array | None = None
@@ -345,7 +345,7 @@ def placed_moments(
     """
     xp, n_landmarks = namespace(X), X_landmarks.shape[0]
     softening, (_, negligible) = float(xp.finfo(Y.dtype).eps), distance_tolerances(X)
-    if kernels.take(X, Y, X_landmarks, Y_landmarks):
+    if kernels.supports(X, Y, X_landmarks, Y_landmarks):
         tiles = start, tile, n_legs
         return Moments(
             *kernels.moments(X, Y, X_landmarks, Y_landmarks, tiles, negligible, softening)
@@ -361,7 +361,7 @@ def placed_moments(
 
 def _moments_over(X: Array, Y: Array, X_legs: Array, Y_legs: Array, softening: float) -> Moments:
     """Moments of apices X at Y that share their legs."""
-    if device.take(X, Y, X_legs, Y_legs) and device.legs_fit(len(X_legs)):
+    if device.supports(X, Y, X_legs, Y_legs) and device.legs_fit(len(X_legs)):
         inverse_distance = inverse_distances(X, X_legs)
         return Moments(*device.moments(X, Y, X_legs, Y_legs, inverse_distance, softening))
     legs = legs_of(X, X_legs)

@@ -112,7 +112,7 @@ def best_start(
     if angles.line is None and len(X_hat) > _VERY_FEW and _in_a_plane(X_hat, scores):
         return flat_positions(scores, _SMALL_SIZE if complete else _USUAL_SIZE)
     on_device = not on_host(angles.X) and len(X_hat) > _VERY_FEW
-    if on_device and angles.line is None and trials.known_terms():
+    if on_device and angles.line is None and trials.supports_terms():
         return _best_on_device(scores, angles, sample, workers)
     in_blocks = functools.partial(place_in_blocks, size=_POINTS_PER_BLOCK, workers=workers)
     descend_silently = functools.partial(descend, workers=workers, report=lambda *_: False)

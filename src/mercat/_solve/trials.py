@@ -19,7 +19,7 @@ from .losses import AngleLoss
 _FIRST_STEP, _LONGEST_STEP = 0.1, 0.2  # root mean squares over the points, in radians
 
 
-def known_terms() -> bool:
+def supports_terms() -> bool:
     """Whether the terms over pairs are those of this file."""
     return [type(term) for term, *_ in PAIR_TERMS] == [DistanceTerm]
 
@@ -39,7 +39,7 @@ class Objectives:
 
     Parameters
     ----------
-    about : AngleLoss
+    angles : AngleLoss
         The angles of the points, on a device, with the best line.
     fraction : float
         Softening as a fraction of the squared spacing.
@@ -47,27 +47,27 @@ class Objectives:
         Whether the distance term is part of the objective.
     """
 
-    def __init__(self, about: AngleLoss, fraction: float, *, distances: bool) -> None:
-        X, xp = about.X, namespace(about.X)
+    def __init__(self, angles: AngleLoss, fraction: float, *, distances: bool) -> None:
+        X, xp = angles.X, namespace(angles.X)
         self._fraction = fraction
-        self._inverse_distance = xp.concat(list(about.each_block(lambda _, inverse: inverse)))
-        count, self._a, self._aa = about.data_totals
+        self._inverse_distance = xp.concat(list(angles.each_block(lambda _, inverse: inverse)))
+        count, self._a, self._aa = angles.data_totals
         self._count = max(count, 1.0)
         self._gram = X @ X.T
         self._squares = xp.sum(X * X, axis=1)[:, None]
         self._mask = xp.astype(self._inverse_distance > 0, X.dtype)
-        seen, apart = self._seen_by_distances(about), self._inverse_distance > 0
+        seen, apart = self._seen_by_distances(angles), self._inverse_distance > 0
         self._d = self._mask / xp.where(apart, seen, xp.ones_like(seen))
         mean = self._d.sum() / max(len(X) * (len(X) - 1), 1)
         self._of_d = mean, (self._d**2).sum() / max(len(X) * (len(X) - 1), 1) - mean**2
         self._others = 1 - xp.eye(len(X), dtype=X.dtype, device=X.device)
-        self._weight = PAIR_TERMS[0][1] * about.variance if distances else 0.0
+        self._weight = PAIR_TERMS[0][1] * angles.variance if distances else 0.0
 
     @staticmethod
-    def _seen_by_distances(about: AngleLoss) -> Array:
+    def _seen_by_distances(angles: AngleLoss) -> Array:
         """Inverse distances as the distance term sees them."""
-        parts = about.each_block(lambda _, inverse: inverse, ranked=PAIR_TERMS[0].ranked)
-        return namespace(about.X).concat(list(parts))
+        parts = angles.each_block(lambda _, inverse: inverse, ranked=PAIR_TERMS[0].ranked)
+        return namespace(angles.X).concat(list(parts))
 
     def __call__(self, Y: Any) -> tuple[Any, Any]:
         """Objectives (s) at Y (s x n x 3), and gradients along the sphere (s x n x 3)."""

@@ -31,7 +31,7 @@ from .._data.source import RowSource
 from .._detail.neighbors import Search
 from .._math.angles import Calibration, Moments, mean_square
 from .._math.sphere import geodesic, normalize, tangent, tangent_frame
-from .._solve.fitted_map import within_reach
+from .._solve.fitted_map import project_within_range
 from .._solve.initial import scaled
 from .._solve.placement import LandmarkPlacer, placed_moments
 
@@ -153,7 +153,7 @@ class PointEstimator(NamedTuple):
         Y (b x 3) are the positions on the map, `others` (n_maps x b x 3) those on the other maps, if known.
         """
         with rows_alike():
-            X_hat = within_reach(self.spectral, rows)
+            X_hat = project_within_range(self.spectral, rows)
             parts = [
                 self._results_of_block(
                     X_hat[t, :],
