@@ -23,8 +23,8 @@ _WINDOW = 5  # iterations over which the decrease of the loss is measured
 # a sample, for all points, and for polished maps.
 ROUGH = 10.0
 _ROUGH, _SMOOTH, _POLISHED = (ROUGH,), (ROUGH, 1.0), (ROUGH, 0.1, 1e-4)
-# In clusters, the last softening is this multiple of the squared spacing of nearby points: with more, angles
-# within clusters are lost; with less, neighbourhoods.
+# In clusters, the last softening is this multiple of the squared spacing of nearby points: a larger one loses
+# the angles within clusters, and a smaller one the neighbourhoods.
 _CLUSTER_FACTOR, _NEIGHBOR = 10.0, 6
 _COMPARED_AT = 0.01  # fraction of the last softening with which starts are compared
 # Without softening, many points form rings that are not in the data, unless angles fit nearly exactly.
@@ -32,8 +32,8 @@ _FEW, _NEARLY_EXACT = 100, 0.985  # points, correlation of the angles
 _NEEDS_DOUBLE = 1e-3  # softening below which single precision is too coarse
 _FOR_STARTS = 10.0  # factor of the tolerance if a descent with less softening follows
 _SMALL_LOSS = 0.1  # below it, the absolute decrease counts instead of the relative one
-# Evaluations per line search; fewer for all points or one of many samples. The gradient omits the part that
-# shortens softened directions, so a search may find no lower loss.
+# Evaluations per line search; fewer for all points and for one of many samples. The gradient omits the part
+# that shortens softened directions, so a search may find no lower loss.
 _STEPS_TRIED, _FEWER_STEPS = 5, 3
 _PERFECT = 1e-6  # loss below which the fit stops
 
@@ -62,9 +62,9 @@ def last_softening(Y: np.ndarray) -> float:
 
 
 def compared_objective(objective: Objective, Y: np.ndarray) -> float:
-    """The objective at Y with little softening, which is proportional to the spacing.
+    """The objective at Y with little softening, in proportion to the squared spacing of the points.
 
-    With the least one, it would be lower for smaller maps in single precision.
+    With the smallest softening, the objective in single precision would be lower for smaller maps.
     """
     if objective.angles.line is not None:
         return objective.value(Y)

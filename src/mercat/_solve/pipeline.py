@@ -64,7 +64,7 @@ _MAX_ITER = 500
 _SAMPLE_TOL = 3  # factor of the tolerance if a sample is solved
 N_ORIENTING = 10_000  # number of points that determine the rotation of the map, ...
 _ORIENTING_VALUES = (
-    4_000_000  # ... or as many as have this many values, if components must be computed
+    4_000_000  # ... or as many as have this many values in total, if components must be computed
 )
 # Landmarks that a point is compared with (the others contribute through sums): at least the first number, and
 # as many as give the second number of pairs of a point and a landmark.
@@ -311,7 +311,10 @@ def placement_of(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) ->
 
 
 def landmark_placer(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> LandmarkPlacer:
-    """Landmarks to place points against: each point is compared with some, or all for the paper's loss."""
+    """Placer against landmarks. A point is compared with some of them if a sample was solved; else with all.
+
+    With the paper's loss, a point is always compared with all landmarks.
+    """
     n, n_apices, n_legs = plan.source.shape[0], None, len(X_hat)
     if plan.calibrated:
         n_legs = min(max(N_APEX_LEGS, _LEG_PAIRS // n), _MAX_LEGS)
@@ -389,7 +392,7 @@ def _has_components(reducer: Reducer) -> bool:
 
 
 def _scores(X_hat: np.ndarray, reducer: Reducer) -> np.ndarray:
-    """Scores on the first three principal components, those of all data if they are known."""
+    """Scores on the first three principal components: of all data if known, otherwise of these rows."""
     if not _has_components(reducer):
         return principal_scores(X_hat.astype(np.float64), 3)
     return np.pad(X_hat[:, :3], [(0, 0), (0, max(0, 3 - X_hat.shape[1]))])

@@ -68,7 +68,7 @@ from .landmarks import Landmarks, PlacedTerm
 
 N_APEX_LEGS = 80  # fewest legs of the placed point as an apex: the first of the landmarks
 _N_GRID = 128  # candidates spread over the sphere ...
-_N_AT_LANDMARKS = 384  # ... and at the last landmarks: dense where the map is
+_N_AT_LANDMARKS = 384  # ... and at the last landmarks, which are dense where the map is dense
 _FIRST_PASS = (4, 0.03)  # BFGS steps of every point, and the length of the first, in radians
 _SECOND_PASS = (6, 0.01)  # further steps of points that have not converged
 _WARM_START = (2, 0.02)  # BFGS steps of points that start near their minimum
@@ -82,7 +82,7 @@ SMOOTH, SHARP = 30.0, 1.0
 
 
 class LandmarkPlacer(Landmarks):
-    """Landmarks, against which points are placed."""
+    """Places points against landmarks."""
 
     def place(self, X: Array) -> Array:
         """Positions (b x 3) of points X (b x r), each at the minimum of its own energy.
@@ -137,10 +137,10 @@ class LandmarkPlacer(Landmarks):
     def place_from(
         self, X: Array, starts: Array, steps: int = _WARM_START[0]
     ) -> tuple[Array, Array]:
-        """Positions (b x 3) at minima near the best of the starts (b x n x 3), and the energies there.
+        """Positions (b x 3) at minima near the best of each point's n starts, and the energies there.
 
-        Missing starts are NaN; the first start is never missing. A point that coincides with a landmark in
-        the data gets the position of that landmark.
+        Missing starts (b x n x 3) are NaN; the first start of a point is never missing. A point that
+        coincides with a landmark in the data gets the position of that landmark.
         """
         if self._runs_in_c(X):
             return self._place_from_starts_in_c(X, starts, None, steps)[:2]
@@ -154,9 +154,9 @@ class LandmarkPlacer(Landmarks):
         return self._place_duplicates(X, coincides, Y, coincides)[0][:n, :], E[:n]
 
     def place_near(self, X: Array, starts: Array, H: Array | None) -> Array:
-        """Positions (b x 3) as by `place_from`, given `inverse_hessians` of a similar map, if any.
+        """Like `place_from`, by Newton steps with the `inverse_hessians` H of a similar map, unless None.
 
-        One Newton step is enough for most points; the others get more.
+        One step is enough for most points; the others get more.
         """
         if H is None:
             return self.place_from(X, starts)[0]
@@ -238,7 +238,7 @@ class LandmarkPlacer(Landmarks):
 
 
 def _best_of(energy: Energy | Energies, starts: Array) -> Array:
-    """The start with the lowest energy for each point (b x 3), of n each (b x n x 3); NaN is never chosen."""
+    """The one of each point's n starts (b x n x 3) with the lowest energy (b x 3); NaN is never chosen."""
     xp, Y = namespace(starts), starts[:, 0, :]
     lowest = energy(Y)[0]
     for k in range(1, starts.shape[1]):
@@ -281,9 +281,10 @@ def prepare_landmarks(
 ) -> LandmarkPlacer:
     """Compute the sums over landmarks X (L x r) at Y (L x 3) for placing points.
 
-    Points are compared with the first `n_apices` landmarks only, whose sums include all landmarks: this is
-    faster and nearly as accurate. `softening_fraction`: see `softening_for`. Pass arrays in double precision,
-    and convert the result with `as_type`.
+    Points are compared with the first `n_apices` landmarks (by default, all); sums at these include all
+    landmarks. With fewer apices, placement is faster and nearly as accurate. `softening_fraction` is that of
+    `softening_for`, by default `SMOOTH`. Pass arrays in double precision, and convert the result with
+    `as_type`.
     """
     xp = namespace(X)
     alpha, beta = calibration
@@ -339,9 +340,9 @@ def place_in_blocks(
 def placed_moments(
     X: Array, Y: Array, X_landmarks: Array, Y_landmarks: Array, start: int, n_legs: int, tile: int
 ) -> Moments:
-    """Moments of placed points as apices, the first of which has the index `start`.
+    """Moments of placed points as apices. The first of the points has the index `start`.
 
-    The points of a tile share `n_legs` landmarks as legs; the next tile gets the next ones, cyclically.
+    Each tile of `tile` points has `n_legs` landmarks as legs; the next tile has the next ones, cyclically.
     """
     xp, n_landmarks = namespace(X), X_landmarks.shape[0]
     softening, (_, negligible) = float(xp.finfo(Y.dtype).eps), distance_tolerances(X)

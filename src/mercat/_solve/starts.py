@@ -169,7 +169,7 @@ def best_start(
 
 
 def _in_a_plane(X_hat: np.ndarray, scores: np.ndarray) -> bool:
-    """Whether the points lie in a plane, but for rounding errors: in that of two components."""
+    """Whether the points lie in the plane of the first two components, up to rounding errors."""
     total, first, second = (
         float(np.sum(np.var(P, axis=0, dtype=np.float64)))
         for P in (X_hat, scores[:, :1], scores[:, 1:2])
@@ -179,7 +179,7 @@ def _in_a_plane(X_hat: np.ndarray, scores: np.ndarray) -> bool:
 
 
 def _sample_size(n: int) -> int:
-    """Number of points on which starts are tried, of n."""
+    """Number of points, out of n, on which starts are tried."""
     return min(max(_MIN_SAMPLE, round(n / _TEST_FACTOR)), _MAX_SAMPLE)
 
 

@@ -1,8 +1,8 @@
 """Descents of few points from several starts at once, on a device.
 
-A device evaluates all starts in the time of one, but would wait for the host if each step were decided there.
-So all starts descend together by BFGS, with a fixed number of evaluations and no decisions on the host. The
-objective is that of `losses.py` with its terms, for starts stacked along the first axis.
+A device evaluates all starts in the time of one, but would wait if the host decided each step. So all starts
+descend together by BFGS, with a fixed number of evaluations and no decisions on the host. The objective is
+that of `losses.py`, for starts stacked along the first axis.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _FIRST_STEP, _LONGEST_STEP = 0.1, 0.2  # root mean squares over the points, in r
 
 
 def supports_terms() -> bool:
-    """Whether the terms over pairs are those of this file."""
+    """Whether this file implements all terms over pairs."""
     return [type(term) for term, *_ in PAIR_TERMS] == [DistanceTerm]
 
 
 class Trial(NamedTuple):
-    """Positions (s x n x 3) of s starts, objectives (s), gradients, and inverse Hessians (s x 3n x 3n)."""
+    """Positions (s x n x 3) of s starts, objectives (s), gradients and inverse Hessians (s x 3n x 3n)."""
 
     Y: Array
     value: Array
@@ -65,7 +65,7 @@ class Objectives:
 
     @staticmethod
     def _seen_by_distances(angles: AngleLoss) -> Array:
-        """Inverse distances as the distance term sees them."""
+        """Inverse distances on the scale of the distance term."""
         parts = angles.each_block(lambda _, inverse: inverse, ranked=PAIR_TERMS[0].ranked)
         return namespace(angles.X).concat(list(parts))
 
@@ -79,7 +79,7 @@ class Objectives:
         return value, gradient - (gradient * Y).sum(2, keepdim=True) * Y
 
     def _of_angles(self, Y: Any, cosine: Any) -> tuple[Any, Any]:
-        """See `AngleLoss.evaluate`; M at an apex enters by its products with the legs."""
+        """See `AngleLoss.evaluate`. Only the products of M with the legs are computed, not M itself."""
         import torch
 
         s, n, _ = Y.shape
