@@ -457,7 +457,7 @@ def test_a_loaded_model_has_the_same_error_bars(fitted, bars, tmp_path):
 def test_repr_summarises_the_result(bars):
     degrees = np.degrees(np.median(bars.spread))
     assert repr(bars).startswith(
-        f"Uncertainty of 1200 points by 6 maps, of stability {bars.stability:.3f}; median spread "
+        f"Uncertainty of 1200 points from 6 maps with stability {bars.stability:.3f}; median spread "
         f"{degrees:.2g} degrees, 0."
     )
     assert set(bars.columns()) < {*FIELDS, "spread"}

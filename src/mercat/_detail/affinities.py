@@ -1,6 +1,7 @@
 r"""Affinities: the weight of each edge of the neighbour graph.
 
-The edges of each point get shares that sum to 1: one half equal, one half decaying with the distance d,
+Each edge has a share; the shares of a point's edges sum to 1. One half is divided equally, and the other half
+in proportion to weights that decay with the distance d,
 
 .. math:: g_{ij} = \frac{1}{2k} + \frac{1}{2} \, \frac{w_{ij}}{\sum_j w_{ij}}, \qquad
           w_{ij} = \exp(-5 \, d_{ij}^2 / \langle d_i^2 \rangle)
@@ -21,8 +22,8 @@ In the first half of the descent, while the shapes of classes and loops form, th
 
 where s is the longest step on the best path from i to j through other neighbours of i (`longest_steps`).
 Along a loop, or over a surface, all steps are short, however far apart the points are. To a neighbour on
-another loop, one step is long. So loops and classes become connected even if points of others are among the
-neighbours.
+another loop, one step is long. So loops and classes become connected even if some neighbours belong to other
+loops or classes.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ With P the affinities of neighbours in the data (`_detail/affinities.py`) and
 
 The terms of angles and distances (`terms.py`) are fractions of unexplained variance. All terms are
 dimensionless means over the points. The curvature of the angle term is proportional to the variance that the
-map of angles explains, its squared correlation. :math:`\lambda` is 15 `detail` / (2 + `detail`) in units of
-that (`weight_of`), so that a value of `detail` means about the same trade-off for few and many points, and
-for data that fit the sphere well or badly.
+map of angles explains, its squared correlation. :math:`\lambda` is 15 `detail` / (2 + `detail`) times this
+squared correlation (`weight_of`), so that a value of `detail` means about the same trade-off for few and many
+points, and for data that fit the sphere well or badly.
 
 Five choices keep the descent short, and classes connected:
 
@@ -102,9 +102,9 @@ def neighbor_loss(P: Any, Y: np.ndarray, bandwidth: float) -> float:
 
 
 def attraction(P: Any, Y: Array, bandwidth: float, workers: Workers) -> Array:
-    """n times the gradient (n x 3) of the part of `neighbor_loss` with P.
+    """n times the gradient (n x 3) of the part of `neighbor_loss` that contains P.
 
-    Only its tangent component is that of the gradient; the rest is projected away.
+    Only the tangent component of the result is that of the gradient; the caller projects the rest away.
     """
     if not on_host(Y):
         return _attraction_on_device(P, Y, bandwidth)
@@ -205,7 +205,7 @@ class _Stage(NamedTuple):
 def _schedule(n: int, weights: tuple[float, float], settled: bool) -> Iterator[_Stage]:
     """Settings of each iteration.
 
-    settled: only the last part, with constant bandwidth, attraction and weight.
+    settled: yield only those of the last part, with constant bandwidth, attraction and weight.
     """
     last, (first_weight, weight) = final_bandwidth(n), weights
     largest_step = weight / (weight + _HALF_STEP_WEIGHT)
@@ -323,7 +323,7 @@ class Forces(NamedTuple):
 def _moved(
     Y: Array, velocity: Array, forces: Forces, factor: float, longest: float, workers: Workers
 ) -> tuple[Array, Array]:
-    """Points and velocities (n x 3) after a step with momentum, down the gradient over the curvature."""
+    """Points and velocities (n x 3) after a step with momentum, along -gradient / curvature."""
     xp, settings = namespace(Y), (_MOMENTUM, factor, longest)
     if on_host(Y) and kernels.available():
         *arrays, factors = forces

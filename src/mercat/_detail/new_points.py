@@ -81,7 +81,7 @@ class DetailPlacer(_Fields):
     def place(self, X: Array) -> Array:
         """Positions (b x 3) of points X (b x r), each by its own descent.
 
-        A point that equals a point of the map in the data gets its position.
+        A point that equals a point of the map in the data gets the position of that point.
         """
         xp = namespace(X)
         neighbors, distances = self._nearest(X)
@@ -112,7 +112,7 @@ class DetailPlacer(_Fields):
         return EqualRows(self.X)
 
     def __getstate__(self) -> None:
-        """Exclude cached properties from the state."""
+        """Return no state: the fields are pickled without it, and cached properties are left out."""
 
     def _descend(self, X: Array, neighbors: Array, distances: Array) -> tuple[Array]:
         """Positions (b x 3) after a fixed number of steps from the most central neighbour.

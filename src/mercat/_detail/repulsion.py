@@ -56,8 +56,8 @@ class Kernel:
         Chord length at which the kernel equals one half.
     workers : Workers
         Threads.
-    near : array, optional
-        The kernel is stored on the device of this array; by default, in memory.
+    near : array or None, default=None
+        The kernel is stored on the device of this array; None for memory.
     """
 
     def __init__(self, bandwidth: float, workers: Workers, near: Array | None = None) -> None:
@@ -75,7 +75,7 @@ class Kernel:
             self._even, self._odd = self._matrices(half, near)
 
     def _coefficients(self, half: int, near: Array) -> tuple[Array, Array]:
-        """Coefficient of frequency 0 and ratio of successive ones, from half of the latitudes to all."""
+        """Coefficient of frequency 0, and ratio of successive ones, between half of the latitudes and all."""
         xp = namespace(near)
         latitude = xp.arange(self.n_rows, dtype=widest(near), **same_device(near)) + 0.5
         latitude = latitude * (np.pi / self.n_rows) - np.pi / 2
@@ -224,7 +224,7 @@ class Kernel:
 
 
 class Table(NamedTuple):
-    """The kernel from half of the latitudes to all, without negligible entries.
+    """The kernel between half of the latitudes and all of them, without negligible entries.
 
     Frequencies are in groups of `LANES`, which are side by side in memory. Row i of group g has the entries
     `low` to `high` (group x latitude each), stored in `values` from `offset`. `factors` and `scale` convert a

@@ -73,7 +73,7 @@ class Anchors(_Fields):
 
     @functools.cached_property
     def offset(self) -> Array:
-        """Products of the sums M of the anchors with the anchors (2m)."""
+        """Inner products of the sums M at each anchor with its data (2m)."""
         return row_dot(self.sums.M, self.X).reshape(-1)
 
     @functools.cached_property
@@ -82,7 +82,7 @@ class Anchors(_Fields):
         return kernels.anchors_of(self.X, self.Y, self.frame, self.sums, self.offset)
 
     def __getstate__(self) -> None:
-        """Exclude cached properties from the state."""
+        """Return no state: the fields are pickled without it, and cached properties are left out."""
 
 
 def n_anchors(n: int) -> int:
@@ -111,7 +111,7 @@ def pairs_of(X: Array, anchors: Anchors, squares: Array | None = None) -> Pairs:
 
 
 class Term(Protocol):
-    """Interface of a term."""
+    """Interface of a far term."""
 
     def force(self, pairs: Pairs, Y: Array, anchors: Anchors) -> tuple[Array, Any, Array]:
         """n times the gradient (b x 3), a bound on its curvature, and sums for `learned`."""
@@ -135,7 +135,7 @@ class AngleTerm(NamedTuple):
         return max(m * (m - 1), 1) * self.variance, steepest
 
     def force(self, pairs: Pairs, Y: Array, anchors: Anchors) -> tuple[Array, Array, Array]:
-        """Forces on points as apices over pairs of anchors, and as legs at each anchor with the others.
+        """Forces on points as apices over pairs of anchors, and as legs at anchors with the other anchors.
 
         The sums are those of b, b^2 and ab over the triples with points as apices.
         """
@@ -182,7 +182,7 @@ class AngleTerm(NamedTuple):
 
 
 def products_of(X: Array, anchors: Anchors) -> Array:
-    """Products of the sums M of the anchors with the differences X minus anchor (b x 2m)."""
+    """Inner products of the sums M at each anchor with the differences between X and the anchor (b x 2m)."""
     M = anchors.sums.M.reshape(-1, X.shape[1])
     products = row_product(X, namespace(X).matrix_transpose(M))
     products -= anchors.offset
@@ -290,7 +290,7 @@ class FarTerms:
 def numbers_for_kernels(
     angles: AngleTerm, pairs: Sequence[PairForces], anchors: Anchors
 ) -> tuple[float, ...] | None:
-    """Numbers of these terms for the C kernels; None if these do not support the terms."""
+    """Numbers of these terms for the C kernels; None if the kernels do not support the terms."""
     if [type(pair.term) for pair in pairs] not in ([], [DistanceTerm]):
         return None
     m = len(anchors.X)

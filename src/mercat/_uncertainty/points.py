@@ -97,7 +97,7 @@ class MapPoints(NamedTuple):
 
 
 class HalfMapScatter(NamedTuple):
-    """How the scatter of maps of halves of the data predicts that of maps of new data."""
+    """Predicts the scatter of maps of new data from that of maps of halves of the data."""
 
     inflation: float  # ratio of the variances of positions
     stability: float  # of the maps of halves
@@ -134,7 +134,7 @@ class PointEstimator(NamedTuple):
     placer: LandmarkPlacer  # of the map, before rotation
     rotation: np.ndarray
     maps: tuple[OtherMap, ...]
-    halves: HalfMapScatter | None  # if pairs of maps are compared, not other maps with the map
+    halves: HalfMapScatter | None  # None if other maps are compared with the map, not in pairs
     angle_sample: AngleSample
     reference: MapPoints
     k: int  # number of neighbours in the data
@@ -293,7 +293,7 @@ def transport(vectors: Array, Y: Array, Z: Array) -> Array:
 
 
 def alternative_positions(others: Array, Y: Array) -> tuple[Array, Array]:
-    """Most frequent position of each point far from Y (b x 3), and fraction of the maps with it (b).
+    """Most frequent of each point's positions far from Y (b x 3), and fraction of the maps with it (b).
 
     Of the positions on other maps (m x b x 3) that are far from Y, the one with the most others nearby
     defines a group, whose mean is returned; NaN if no position is far from Y.
