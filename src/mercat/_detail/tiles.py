@@ -87,7 +87,7 @@ def _with_norms(X: Any, rows: Any) -> Any:
 
 
 def _products(queries: Any, columns: Any) -> Any:
-    """|x|^2 / 2 - x.q (.. x q x n), which sorts like the distances from points x to a query q."""
+    """|x|^2 / 2 - x.q (... x q x n), which sorts like the distances from points x to a query q."""
     import torch
 
     with_one = torch.cat([-queries, torch.ones_like(queries[..., :1])], dim=-1)

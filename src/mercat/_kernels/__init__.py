@@ -1,8 +1,8 @@
 """Inner loops in C, for NumPy arrays.
 
 Each C source with kernels has a module of the same name that calls them. Each function has a reference
-implementation in NumPy, which is used without a library (not built at installation, or disabled by the
-variable MERCAT_NATIVE=0) and in tests:
+implementation in NumPy, which is used in tests, and if the compiled library is missing or disabled by the
+environment variable MERCAT_NATIVE=0:
 
     if kernels.available():
         return kernels.attraction(...)

@@ -84,7 +84,7 @@ def available() -> bool:
 def describe() -> str:
     """Describe whether compiled kernels or NumPy are used."""
     if not _wanted:
-        return "NumPy, as MERCAT_NATIVE is 0"
+        return "NumPy, because MERCAT_NATIVE is 0"
     found = _load()
     return f"NumPy: {found.reason}" if found.handle is None else f"compiled, for {found.level}"
 

@@ -48,7 +48,7 @@ class Anchors(NamedTuple):
 def anchors_of(
     X: np.ndarray, Y: np.ndarray, frame: np.ndarray, sums: Any, offset: np.ndarray
 ) -> Anchors:
-    """Anchors X (m x r) at Y (m x 3), their tangent frames (2 x m x 3), sums, and M times X (2m)."""
+    """Pack anchors X (m x r) at Y (m x 3), their frames (2 x m x 3), sums, and M . X at each (2m)."""
     legs = [*Y.T, *frame[0].T, *frame[1].T, *sums.S, sums.S12, *sums.t]
     rows, columns = by_rows_and_columns(X)
     (width, padded), m = columns.shape, len(X)

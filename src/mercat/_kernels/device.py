@@ -1,7 +1,7 @@
 """Inner loops on a GPU in Triton (`_triton`), for tensors in single precision.
 
 Each function has a reference implementation in torch, which is used on other devices, without Triton, if the
-variable MERCAT_TRITON is 0, and in tests:
+environment variable MERCAT_TRITON is 0, and in tests:
 
     if device.supports(Y):
         return device.attraction(...)
@@ -28,7 +28,7 @@ _BLOCK = 256  # points per program, for other kernels
 _MAX_LEGS = 128  # landmarks in one tile
 _ENERGIES = {"ROWS": 1, "num_warps": 1}  # one warp per point, so that sums need no barrier
 _PATHS = {"WIDTH": 32, "PART": 64, "num_warps": 1}  # edges of a row, and columns at a time
-_COPIES, _NODES = 64, 1 << 22  # most copies of a grid for additions, and about the nodes of all
+_COPIES, _NODES = 64, 1 << 22  # maximum number of copies of a grid, and of their nodes in total
 _wanted = os.environ.get("MERCAT_TRITON", "1") != "0"
 _interpreted = os.environ.get("TRITON_INTERPRET") == "1"  # by Triton, on the CPU: for tests
 
@@ -243,7 +243,7 @@ class Linear(NamedTuple):
     K: Any  # (2, n, L)
     inv_d: Any  # (n, m) inverse distances to the legs of an apex
     min_inv_d: Any  # (n,) smallest inverse distance to any landmark; 0 for a point equal to one
-    products: Any  # (n, 3 L) of points with landmarks, and with both parts of P
+    products: Any  # (n, 3 L) inner products of points with landmarks and with both parts of P
     x_norms: Any  # (n,)
 
 
@@ -318,7 +318,7 @@ def angle_force(
 ) -> tuple[Any, Any, Any]:
     """Forces of angles on points at Y (n x 3), summed over triples; see `_detail.terms.AngleTerm`.
 
-    `offset` (2 m) are the products of the sums M of the anchors with the anchors. Also returns the sums of
+    `offset` (2 m) are the inner products of the sums M at each anchor with its data. Also returns the sums of
     squared inverse sines (n) and the moments (3 x n).
     """
     import torch

@@ -30,8 +30,8 @@ MIN_SINE = 0.03  # bounds the gradient where two points coincide or are antipoda
 N_STEPS = 64  # intervals between quantiles, in which ranks are interpolated
 _RANKED = 200  # points whose distances are ranked, taken at equal steps ...
 _SORTED_BY = 8  # ... after sorting by this number of columns
-# Fractions of the mean: distances with a smaller standard deviation are regarded as all equal, and quantiles
-# that differ by less as one, with one rank. The second is a few times the rounding error of distances.
+# Fractions of the mean. Distances with a smaller standard deviation than the first are regarded as all equal.
+# Quantiles that differ by less than the second, a few times the rounding error, count as one, with one rank.
 _ALL_EQUAL, _EQUAL = 1e-4, 1e-6
 
 
@@ -133,7 +133,7 @@ class DistanceTerm(NamedTuple):
         return row_dot(residual, residual), gradient, xp.stack(sums)
 
     def fitted(self, sums: np.ndarray, count: float) -> tuple[DistanceTerm, float]:
-        """The least-squares line through distances and arcs, and the fraction of the variance it leaves."""
+        """The least-squares line through distances and arcs, and the fraction of variance not explained."""
         d, arc, dd, arc_arc, d_arc = (float(s) / max(count, 1) for s in sums)
         variance, spread, covariance = dd - d * d, arc_arc - arc * arc, d_arc - d * arc
         if not (variance > 0 and spread > 0):

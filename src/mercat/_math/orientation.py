@@ -52,7 +52,7 @@ def equator_rotation(Y: np.ndarray, *, method: str = "refined") -> np.ndarray:
         Unit vectors.
     method : {"refined", "grid"}, default="refined"
         "grid" compares the paper's 41 x 41 rotations, in steps of pi / 40. "refined" compares 800 evenly
-        spread polar axes and optimises the best one: never worse, and much faster.
+        spread polar axes and optimises the best one; this is much faster, and the result is never worse.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def canonical_frame(Y: np.ndarray, scores: np.ndarray) -> np.ndarray:
     Most points lie along the equator, as with `equator_rotation`; among axes that are about equally good, the
     first principal component runs along the equator. The seam at longitude pi has the fewest points nearby,
     and lies opposite the median longitude if wide ranges are empty. The components, with signs fixed by
-    their third moments, increase to the north and east; for this Q may mirror the sphere.
+    their third moments, increase to the north and east. Q may therefore mirror the sphere.
 
     If the data are symmetric, so that no axis or sign is preferred, small changes of the data may lead to
     another frame of this kind.

@@ -347,9 +347,9 @@ def placed_moments(
     xp, n_landmarks = namespace(X), X_landmarks.shape[0]
     softening, (_, negligible) = float(xp.finfo(Y.dtype).eps), distance_tolerances(X)
     if kernels.supports(X, Y, X_landmarks, Y_landmarks):
-        tiles = start, tile, n_legs
+        landmarks = X_landmarks, Y_landmarks
         return Moments(
-            *kernels.moments(X, Y, X_landmarks, Y_landmarks, tiles, negligible, softening)
+            *kernels.moments(X, Y, *landmarks, start, n_legs, tile, negligible, softening)
         )
     parts = []
     for t in blocks_from(start, Y.shape[0], tile):

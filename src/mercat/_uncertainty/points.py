@@ -317,7 +317,7 @@ def alternative_positions(others: Array, Y: Array) -> tuple[Array, Array]:
 
 
 def tangent_coordinates(center: Array, frame: Array, Y: Array) -> Array:
-    """Coordinates (2 x .. x b), in radians, of Y (.. x b x 3) in tangent planes (2 x b x 3) at centres."""
+    """Coordinates (2 x ... x b), in radians, of Y (... x b x 3) in tangent planes (2 x b x 3) at centres."""
     xp = namespace(Y)
     along = xp.stack([row_dot(Y, axis) for axis in unstack(frame)])
     sine = xp.sqrt(xp.sum(along * along, axis=0))

@@ -17,8 +17,8 @@ def linear_parts(
 ):  # fmt: skip
     """See `_solve.energy._linear_parts`: K (2 x n x L), inverse distances (n x m) and their minima (n).
 
-    `products` (n x 3 L) are those of points with landmarks (r x L) and with both parts of P, `offsets`
-    (4 x L) are p and T.
+    `products` (n x 3 L) are the inner products of points with landmarks (r x L) and with both parts of P;
+    `offsets` (4 x L) are p and T.
     """
     i = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     row_mask = i < n
@@ -63,9 +63,10 @@ def choose(
     n, places, n_places, screened, n_kept, cos_apart, chosen, lowest,
     ROWS: tl.constexpr, PLACES: tl.constexpr,
 ):  # fmt: skip
-    """The `n_kept` places (3 x G) with the lowest energies (n x G), apart from each other, and the energies.
+    """The places (3 x G) with the lowest energies (n x G), and these energies.
 
-    See `_solve.energy._best_candidate`.
+    `n_kept` places, which are apart from each other, are chosen for each point. See
+    `_solve.energy._best_candidate`.
     """
     i = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     row_mask = i < n
