@@ -24,7 +24,7 @@ from ._anndata.keys import (
     loss_column,
     map_of,
     require_anndata,
-    short_of,
+    short_name,
     sphere_key,
     sphere_of,
 )
@@ -341,7 +341,7 @@ def explore(
         if uncertainty is None and isinstance(basis, str):
             uncertainty = read_uncertainty(adata, shown_map)
         if uncertainty is not None:
-            elsewhere |= {f"{short_of(shown_map)}_{name}" for name in UNCERTAINTY_COLUMNS}
+            elsewhere |= {f"{short_name(shown_map)}_{name}" for name in UNCERTAINTY_COLUMNS}
     names = _showable_columns(adata, elsewhere) if keys is None else list(dict.fromkeys(keys))
     labels = options.get("labels") or []
     labels = [labels] if isinstance(labels, str) else list(labels)

@@ -20,7 +20,7 @@ from ._anndata.ingest import (
     reference_rows,
     transfer_labels,
 )
-from ._anndata.keys import KEY, check_key, map_of, require_anndata, short_of, sphere_key
+from ._anndata.keys import KEY, check_key, map_of, require_anndata, short_name, sphere_key
 from ._anndata.maps import describe_model, stored_model, stored_params, write_map, write_uncertainty
 from ._anndata.neighbors import neighbors_graph
 from ._anndata.representation import check_finite_cells, rows_to_embed
@@ -164,7 +164,7 @@ def mercat(
     )
     if not callable(fitted.metric):  # which no file can store
         entry["model"] = pack(fitted)
-    template = None if align_to is None else align_to.uns[short_of(name)].get("map")
+    template = None if align_to is None else align_to.uns[short_name(name)].get("map")
     _write(target, fitted.embedding_, fitted.point_loss_, entry, name, template=template)
     return target if copy else None
 
@@ -370,8 +370,8 @@ def ingest(
             "missing_genes": np.array(cells.missing, dtype=str),
         },
     }
-    _write(target, Y, losses, entry, key, reference.uns[short_of(key)].get("map"))
-    target.obs[f"{short_of(key)}_fit"] = neighbors.fit
+    _write(target, Y, losses, entry, key, reference.uns[short_name(key)].get("map"))
+    target.obs[f"{short_name(key)}_fit"] = neighbors.fit
     for name, new_name in columns.items():
         target.obs[new_name], target.obs[f"{new_name}_confidence"] = transfer_labels(
             reference.obs[name], neighbors.indices
@@ -409,16 +409,16 @@ def _neighbors(
         return None
     where = f"adata.obsp[{graph.key!r}]"
     if not graph.misfit:
-        logger.info("Using the neighbours of %s.", where)
+        logger.info("Using the neighbours in %s.", where)
         return where, graph.matrix
     advice = f"run sc.pp.neighbors again, or pass neighbors={where} to use it anyway"
     if neighbors_key is not None:
         raise ValueError(
-            f"neighbors_key must name neighbours in the embedded data, got {neighbors_key!r}: those of "
+            f"neighbors_key must name neighbours in the embedded data, got {neighbors_key!r}: those in "
             f"{where} {graph.misfit}. To use a graph, {advice}."
         )
     logger.warning(
-        "The neighbours of %s %s: searching for others. To use a graph, %s.",
+        "The neighbours in %s %s: searching for others. To use a graph, %s.",
         where, graph.misfit, advice,
     )  # fmt: skip
     return None
