@@ -292,7 +292,7 @@ def test_other_parameters_or_fields_are_named(saved, tmp_path):
     parts = edited(saved[2], lambda h: h["parameters"]["dict"].update(warp=1))
     assert "unknown ['warp']" in refusal(write(path, parts))
     parts = edited(saved[2], lambda h: h["state"]["dict"].pop("embedding_"))
-    assert "lacking ['embedding_']" in refusal(write(path, parts))
+    assert "missing ['embedding_']" in refusal(write(path, parts))
     parts = edited(saved[2], lambda h: h["parameters"]["dict"].update(n_landmarks=1))
     assert "n_landmarks must be an integer of at least 4, got 1." in refusal(write(path, parts))
 

@@ -28,7 +28,7 @@ _EXPONENT, _ONE = 0x7F800000, 0x3F800000  # bits of the exponent, and of 1, in s
 
 
 class Sample(NamedTuple):
-    """The rows with the smallest keys, in this order."""
+    """The rows with the smallest keys, in the order of their keys."""
 
     rows: np.ndarray  # indices
     keys: np.ndarray  # 64-bit integers

@@ -152,8 +152,8 @@ class Workers:
     ----------
     n_jobs : int
         Number of threads, at least 1. The result does not depend on it.
-    pulse : callable, optional
-        Called after each block.
+    pulse : callable, default=no function
+        Called after each block, without arguments.
     """
 
     def __init__(self, n_jobs: int = 1, pulse: Callable[[], None] = lambda: None) -> None:

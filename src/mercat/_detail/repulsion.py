@@ -247,7 +247,7 @@ class Field(NamedTuple):
     n_rows: int
     n_columns: int
 
-    def fits(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether there is a value for each node of the grid."""
         size = (self.n_rows + 2 * _GHOSTS) * self.n_columns
         return min(self.n_rows, self.n_columns) > 0 and len(self.values) == size

@@ -70,7 +70,7 @@ def draw_frame(
 ) -> list[str]:
     """Set up the axes for the window of a map; returns notes.
 
-    A `plain` map has no lines and tick labels; `stretch` draws the scale of Mercator's stretch.
+    A `plain` map has no lines or tick labels; `stretch` draws the scale of Mercator's stretch.
     """
     geometry = lookup(projection)
     notes = [] if geometry.unbounded else [describe_center(center)]

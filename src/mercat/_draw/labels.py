@@ -70,7 +70,7 @@ def place(anchors: Floats, sizes: Floats, box: Floats, points: Floats) -> Floats
     ----------
     anchors, sizes : ndarray of shape (k, 2)
         Ideal positions of the names, the most important one first, and their widths and heights.
-    room : ndarray of shape (2, 2)
+    box : ndarray of shape (2, 2)
         Lower left and upper right corner of the box to stay within.
     points : ndarray of shape (n, 2)
         Points that should stay visible.

@@ -45,8 +45,8 @@ def draw(
 ) -> None:
     """Draw a legend or colour bar to the right of the axes or of the whole figure.
 
-    A legend takes at most `max_share` of the width of the figure. A new figure is widened up to that; beyond,
-    long names are shortened, and entries that do not fit are counted.
+    A legend takes at most `max_share` of the width of the figure. A new figure is widened up to that share;
+    if this is not enough, long names are shortened, and entries that do not fit are counted.
     """
     transform = None if whole_figure else _right_of(ax)
     title = coloring.title
@@ -145,7 +145,7 @@ def _shorten_names(names: list[Entry], max_letters: int) -> list[Entry]:
 
 
 def shortened(names: Sequence[str], max_letters: int = _MAX_LETTERS) -> list[str]:
-    """Shorten names to `most` letters: at the end, or in the middle for names that start alike."""
+    """Shorten names to `max_letters`: at the end, or in the middle if names have the same beginning."""
     dots, half = "\N{HORIZONTAL ELLIPSIS}", max_letters // 2
     starts = Counter(name[: max_letters - 1] for name in names if len(name) > max_letters)
 

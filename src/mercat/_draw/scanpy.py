@@ -81,7 +81,9 @@ def per_panel(name: str, value: Any, n: int, *, whole: bool = False) -> list[Any
             raise ValueError(f"{name} must be a list of {n}, one for each panel, got {value!r}.")
         return [value] * n
     if len(value) != n:
-        raise ValueError(f"{name} must be one for all panels or a list of {n}, got {len(value)}.")
+        raise ValueError(
+            f"{name} must be one value for all panels or a list of {n}, got a list of {len(value)}."
+        )
     return list(value)
 
 
