@@ -286,9 +286,10 @@ def test_a_newer_model_raises_a_clear_error(saved, tmp_path):
 
 def test_other_parameters_or_fields_are_named(saved, tmp_path):
     path = tmp_path / "m"
-    parameters = "the parameters of this mercat"
     parts = edited(saved[2], lambda h: h["parameters"]["dict"].pop("tol"))
-    assert f"{parameters}, {mercat.__version__}, differ" in refusal(write(path, parts))
+    message = refusal(write(path, parts))
+    assert "the parameters in the file differ" in message
+    assert "missing ['tol']" in message
     parts = edited(saved[2], lambda h: h["parameters"]["dict"].update(warp=1))
     assert "unknown ['warp']" in refusal(write(path, parts))
     parts = edited(saved[2], lambda h: h["state"]["dict"].pop("embedding_"))

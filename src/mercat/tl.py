@@ -61,7 +61,7 @@ def mercat(
     use_rep : str, optional
         What to embed: ``"X"``, or a key of ``adata.obsm`` or ``adata.layers``. Default: ``"X_pca"`` if
         present, else ``"X"``. The choice is logged and stored in the parameters.
-    layer : str, optional
+    layer : str or None, default=None
         Embed this layer of ``adata.layers`` instead of `use_rep`.
     n_pcs : int, optional
         Embed only the first `n_pcs` columns of ``X_pca``, or of the key of ``adata.obsm`` given by
@@ -77,18 +77,20 @@ def mercat(
         are no longer those of the data. Pass `neighbors` for another graph or number.
     neighbors_key : str, optional
         Use the graph computed by ``sc.pp.neighbors(adata, key_added=neighbors_key)`` when `detail` > 0. A
-        graph that does not fit is an error.
-    align_to : AnnData, optional
+        graph that does not fit is an error. Default: scanpy's default key, with a graph that does not fit
+        ignored.
+    align_to : AnnData or None, default=None
         Data with a map of the same name to align this map to, such as another batch, time point or
         version. Cells are matched by name; shared cells start at their positions on the other map and move
         only as far as the angles require. The map is rotated, and mirrored if needed, to match the other.
-    align_on : str, optional
+    align_on : str or None, default=None
         Column of labels in ``obs`` of both objects to align by when no cells are shared: the map is rotated
         so that the centres of the labels come close to those of `align_to`.
     random_state : int, numpy Generator or RandomState, or None, default=0
         Seed.
     key_added : str, optional
-        Key under which results are stored, see below. An existing map of that name is replaced.
+        Key under which results are stored, see below. An existing map of that name is replaced. Default:
+        ``"X_mercat"`` in ``obsm`` and ``"mercat"`` elsewhere.
     copy : bool, default=False
         Whether to write to a copy of `adata` and return it.
     **parameters
@@ -181,7 +183,7 @@ def model(adata: AnnData, *, basis: str = "mercat") -> Mercat:
     adata : AnnData
         Annotated data with a map.
     basis : str, default="mercat"
-        Which map: its key in ``adata.obsm``, with or without its ``X_``.
+        Key of the map in ``adata.obsm``, with or without its ``X_``.
 
     Returns
     -------
@@ -219,7 +221,7 @@ def uncertainty(
     adata : AnnData
         Annotated data with a map of all its cells by `mercat.tl.mercat`.
     basis : str, default="mercat"
-        Which map: its key in ``adata.obsm``, with or without its ``X_``.
+        Key of the map in ``adata.obsm``, with or without its ``X_``.
     n_maps : int, default=20
         Number of other maps.
     random_state : int, numpy Generator or RandomState, or None, default=0
@@ -235,14 +237,15 @@ def uncertainty(
         ``adata.obs["mercat_spread"]`` : column of float
             Root mean square distance, in radians, between the positions of a cell on this and other maps.
         ``adata.obs["mercat_torn"]``, ``adata.obs["mercat_p_value"]`` : columns of float
-            Fraction of its true neighbours that are far away on the map, and its p-value against permuted
-            data.
+            Fraction of the cell's nearest neighbours in the data that are far away on the map, and the cell's
+            p-value against permuted data.
         ``adata.obs["mercat_alternative_wins"]``, ``adata.obs["mercat_alternative_gap"]`` : columns of float
-            How often other maps put it at an alternative position, and how much worse its angles fit there.
+            Fraction of the other maps on which the cell is at its alternative position, and how much worse
+            its angles fit there.
         ``adata.obsm["X_mercat_alternative"]`` : array of shape (n, 3)
             The alternative position, or NaN.
         ``adata.obsm["X_mercat_axes"]`` : array of shape (n, 6)
-            The two axes of its ellipse, each a vector of three numbers.
+            The two axes of each cell's ellipse, each a vector of three numbers.
         ``adata.uns["mercat"]["uncertainty"]`` : dict
             ``stability``, ``n_maps``, ``n_comparisons`` and ``sizes``.
 
@@ -296,12 +299,12 @@ def ingest(
     reference : AnnData
         Cells with a map by `mercat.tl.mercat` of ``X_pca``, ``X`` or a layer. If the map is of another
         representation, such as scVI's, the query must have the same representation under the same key.
-    obs : str, list of str or dict, optional
+    obs : str, list of str, dict or None, default=None
         Columns of ``reference.obs`` whose labels are transferred by majority vote among the nearest
         reference cells in the data. A dict maps them to names of new columns, as in
         ``{"cell_type": "predicted"}``.
     basis : str, default="mercat"
-        Which map of the reference: its key in ``obsm``, with or without its ``X_``.
+        Key of the reference's map in ``obsm``, with or without its ``X_``.
     n_neighbors : int, default=15
         Number of nearest reference cells used for labels and fit.
     copy : bool, default=False

@@ -182,7 +182,7 @@ class ScanpyStyle:
     frame: bool | None = None
 
     def style(self, *, last: bool) -> Style:
-        """Style of a panel; only the `last` one has the scale of stretch."""
+        """Style of a panel; only the `last` one has the scale that shows Mercator's stretch."""
         location = "none" if self.legend_location is None else self.legend_location
         check_choice("legend_loc", location, _LEGEND_LOCATIONS)
         if self.colorbar_location not in ("right", None):

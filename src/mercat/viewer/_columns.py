@@ -237,8 +237,8 @@ def _check_exact(name: str, integers: Iterable[int]) -> None:
     largest = max(map(abs, integers), default=0)
     if largest > _LARGEST_EXACT:
         raise ValueError(
-            f"Column {name!r} of frame must hold integers of at most 2**53 in size to be "
-            f"shown exactly, got {largest}; convert it to text."
+            f"Column {name!r} of frame must hold integers of at most 2**53 in absolute value to be shown "
+            f"exactly, got {largest}; convert it to text."
         )
 
 

@@ -176,7 +176,7 @@ class _Traits:
         self._values = np.where(np.isnan(values), 0, values).astype(np.float32)
 
     def effects(self, inside: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Difference of the means of the two sets: of fractions, or Cliff's delta of ranks."""
+        """Mean of each trait inside minus outside: a difference of fractions, or Cliff's delta of ranks."""
         sets = np.stack([inside, ~inside], axis=1).astype(np.float32)
         count, total = self._known @ sets, self._values @ sets
         with np.errstate(invalid="ignore", divide="ignore"):

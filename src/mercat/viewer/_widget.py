@@ -49,7 +49,7 @@ class Explorer(anywidget.AnyWidget):
     frame : DataFrame or mapping, optional
         Columns of n values to colour by, search and read: a pandas or polars frame, or a dict.
     title : str, default="Mercat"
-        Shown above the views.
+        Title shown above the views.
     color : str, optional
         Column that colours the points initially. Default: as in `to_html`.
     point_loss : array-like of shape (n,), optional
