@@ -629,7 +629,7 @@ def test_too_few_rows_are_refused(tmp_path):
     assert code == 3
     assert "few.csv has 2 rows, but a map needs at least 4" in err
     np.save(tmp_path / "one.npy", [[1.0, 2.0]])
-    assert "one.npy has 1 row, and" in call("embed", tmp_path / "one.npy")[2]
+    assert "one.npy has 1 row, but" in call("embed", tmp_path / "one.npy")[2]
 
 
 def test_a_tab_can_be_typed(tmp_path):
@@ -812,14 +812,14 @@ def test_evaluate_refuses_other_rows(data, tmp_path):
     frame.iloc[:50].to_csv(out, index=False)
     code, _, err = call("evaluate", data, out)
     assert code == 3
-    assert "has 60 rows, and" in err
+    assert "has 60 rows, but" in err
     frame.assign(y=np.nan).to_csv(out, index=False)
     code, _, err = call("evaluate", data, out)
     assert code == 3
     assert "line 2, column 'y': the coordinate is missing" in err
     code, _, err = call("evaluate", data, data)
     assert code == 3
-    assert "Is it the data?" in err
+    assert "Does it hold the data?" in err
 
 
 def test_known_fractions_that_differ_are_measurements_and_whole_numbers_are_classes(data, tmp_path):
@@ -1104,7 +1104,7 @@ def test_every_command_has_help_with_examples(command):
 
 
 def test_the_seed_of_evaluate_is_not_that_of_a_map():
-    assert "Seed of the sample." in succeed("evaluate", "--help")
+    assert "Seed for the sample of points." in succeed("evaluate", "--help")
 
 
 def test_completion_writes_a_script_for_each_shell():

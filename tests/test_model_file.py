@@ -347,7 +347,7 @@ def test_bombs_are_refused_before_decompression(saved, tmp_path):
         ("landmarks_", np.arange(5), "rows of the 60 points"),
         ("_rotation", np.zeros((3, 3)), "rows of length 1"),
         ("mean_", np.ones(8), "must be 7"),
-        ("explained_variance_", np.ones(6), "must be of 7 components, got 6"),
+        ("explained_variance_", np.ones(6), "must have 7 values, got 6"),
         ("history_", np.ones(2), "must have n_iter_ entries"),
         ("_placer.against.X", np.ones((60, 3), np.float32), "must be"),
         ("_placer.against.Y", np.ones((60, 3), np.float32), "rows of length 1"),

@@ -63,7 +63,7 @@ def test_good_data_do_not_warn(parameters, digits):
 def test_noise_warns():
     (message,) = warned(noise(600, 100), n_spectral=None, init="pca", tol=0.02)
     assert re.search(r"correlation.*angles.* is 0\.3", message)
-    assert "less than 0.4" in message
+    assert "below 0.4" in message
     assert "n_spectral='auto'" in message
     assert "lower detail" not in message
 

@@ -764,7 +764,9 @@ def test_equal_points_have_no_spread_with_detail():
 def test_a_detail_set_after_the_fit_is_refused():
     X = np.random.default_rng(0).normal(size=(60, 6))
     model = Mercat(random_state=0).fit(X).set_params(detail=0.3)
-    with pytest.raises(ValueError, match=r"^detail must be as it was at the fit, got detail=0\.3"):
+    with pytest.raises(
+        ValueError, match=r"^detail must not be changed after the fit, got detail=0\.3"
+    ):
         uncertainty(model, X, n_maps=4)
 
 
