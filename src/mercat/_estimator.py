@@ -71,7 +71,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         min(30, n // 3). Alternatively, a graph whose stored entries are the edges from each point (row) to
         its neighbours; their values are ignored, so scanpy's distances and connectivities both work.
     n_detail : int or None, default=None
-        Number of rows sampled for `detail`; the others are placed among them as by `transform`. None means
+        Number of rows sampled for `detail`; the others are placed among them as `transform` does. None means
         all rows of data in memory or on a device, and at most 1,000,000 rows of a Dask array or memory map.
         The sample must fit in memory.
     n_spectral : int, "auto" or None, default=50

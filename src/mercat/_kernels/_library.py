@@ -124,9 +124,9 @@ def by_rows_and_columns(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def padded(X: np.ndarray) -> np.ndarray:
     """X (m x r) in single precision, padded with zeros to multiples of `LANES`."""
     m, r = X.shape
-    found = aligned_zeros((round_up(m), round_up(r)))
-    found[:m, :r] = X
-    return found
+    result = aligned_zeros((round_up(m), round_up(r)))
+    result[:m, :r] = X
+    return result
 
 
 def round_up(size: int, step: int = LANES) -> int:

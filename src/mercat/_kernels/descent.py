@@ -93,13 +93,13 @@ def settle(
     X, near, _ = pairs
     (b, k), (padded, width) = weights.shape, anchors.X.shape
     assert len(numbers) == 15, numbers  # as C expects
-    found = np.concatenate([Y, around.reshape(-1, 3)], dtype=np.float32)
+    positions = np.concatenate([Y, around.reshape(-1, 3)], dtype=np.float32)
     ends, columns = np.arange(0, b * k + 1, k), np.arange(b, b + b * k, dtype=np.int32)
     arrays = (contiguous(a, np.float32) for a in (weights, stiffness, *pairs))
     scratch = aligned_zeros((14 * padded + 4 * width + 23 * b,))
     values = contiguous(field.values, np.float32)
     run(
         "settle", b, near.shape[1], X.shape[1], width, padded, field.n_rows, field.n_columns, steps,
-        np.array(numbers, dtype=np.float64), ends, columns, *arrays, *anchors[:3], values, scratch, found,
+        np.array(numbers, dtype=np.float64), ends, columns, *arrays, *anchors[:3], values, scratch, positions,
     )  # fmt: skip
-    return found[:b]
+    return positions[:b]

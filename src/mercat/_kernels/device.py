@@ -257,26 +257,26 @@ def linear_parts(
     (n, r), n_legs = X.shape, len(legs)
     products = X @ torch.cat([legs, P[0], P[1]]).T
     x_norms = squared_norms(X)
-    found = Linear(
+    linear = Linear(
         X.new_empty((2, n, n_legs)), X.new_empty((n, m)), X.new_empty(n), products, x_norms
     )
     _run(
         "linear_parts", _programs(n, _ROWS), X.device,
         X, n, r, legs.T.contiguous(), n_legs, products, x_norms, squared_norms(legs),
-        torch.cat([p, T]), trusted, negligible, m, *found[:3], ROWS=_ROWS, LEGS=64,
+        torch.cat([p, T]), trusted, negligible, m, *linear[:3], ROWS=_ROWS, LEGS=64,
     )  # fmt: skip
-    return found
+    return linear
 
 
 def half_ranks(inv_d: Any, quantiles: Any, ranks: Any, slope: float) -> Any:
     """See `_math.distances.HalfRanks.inverse`."""
     inv_d = inv_d.contiguous()
-    found, size = inv_d.new_empty(inv_d.shape), inv_d.numel()
+    result, size = inv_d.new_empty(inv_d.shape), inv_d.numel()
     _run(
         "half_ranks", _programs(size, _BLOCK), inv_d.device,
-        inv_d, size, quantiles, ranks, slope, found, BLOCK=_BLOCK,
+        inv_d, size, quantiles, ranks, slope, result, BLOCK=_BLOCK,
     )  # fmt: skip
-    return found
+    return result
 
 
 def arc_residuals(
@@ -297,13 +297,13 @@ def arc_residuals(
 def weights(Y: Any, inv_d: Any, others: Any, softening: float) -> Any:
     """Directions from points at Y to others (m x 3), divided by distances in the data (2 x n x m)."""
     n, m = inv_d.shape
-    found = Y.new_empty((2, n, m))
+    result = Y.new_empty((2, n, m))
     _run(
         "weights", (*_programs(n, _ROWS), -(-m // 64)), Y.device,
-        Y.contiguous(), inv_d.contiguous(), n, others.T.contiguous(), m, float(softening), found,
+        Y.contiguous(), inv_d.contiguous(), n, others.T.contiguous(), m, float(softening), result,
         ROWS=_ROWS, LEGS=64,
     )  # fmt: skip
-    return found
+    return result
 
 
 def angle_force(
@@ -341,14 +341,14 @@ def angle_force(
 def moments(X: Any, Y: Any, legs: Any, others: Any, inv_d: Any, softening: float) -> Any:
     """See `_solve.placement.placed_moments`: sums (6 x n) of points at Y, over legs (m x r) at others."""
     n, m = inv_d.shape
-    found = Y.new_empty((6, n))
+    result = Y.new_empty((6, n))
     rows = _rows(m)
     _run(
         "moments", _programs(n, rows), Y.device,
         Y.contiguous(), inv_d, X @ legs.T, squared_norms(X), n, others.T.contiguous(),
-        legs @ legs.T, m, softening, found, ROWS=rows, LEGS=_tile(m),
+        legs @ legs.T, m, softening, result, ROWS=rows, LEGS=_tile(m),
     )  # fmt: skip
-    return found
+    return result
 
 
 class Places(NamedTuple):
@@ -389,15 +389,15 @@ def place(
     settings = tuple(float(v) for v in settings)
 
     def energy(rows: Any, inv_d: Any, Y: Any, as_leg: bool) -> tuple[Any, Any]:
-        found, gradient = Y.new_empty(len(Y)), torch.empty_like(Y)
+        energies, gradient = Y.new_empty(len(Y)), torch.empty_like(Y)
         W = weights(Y, inv_d, Y_legs, settings[0])
         _run(
             "energy", _programs(len(Y), _ENERGIES["ROWS"]), Y.device,
             rows, len(Y), n, Y, linear.K, legs, n_legs, Y_legs_by_axis, linear.inv_d, scaled, linear.products,
-            3 * n_legs, linear.x_norms, W @ gram, m, int(as_leg), *settings, found, gradient,
+            3 * n_legs, linear.x_norms, W @ gram, m, int(as_leg), *settings, energies, gradient,
             **_ENERGIES, LEGS=128, APEX_LEGS=_tile(m),
         )  # fmt: skip
-        return found, gradient
+        return energies, gradient
 
     def descend(rows: Any, inv_d: Any, Y: Any, number: int, first: float) -> tuple[Any, ...]:
         trial = torch.clone(Y, memory_format=torch.contiguous_format)

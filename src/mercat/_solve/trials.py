@@ -35,7 +35,7 @@ class Trial(NamedTuple):
 
 
 class Objectives:
-    """The objective of n points at several maps, with directions softened as by `softening_for`.
+    """The objective of n points at several maps, with directions softened as in `softening_for`.
 
     Parameters
     ----------

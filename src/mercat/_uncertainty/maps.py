@@ -173,7 +173,7 @@ def other_maps_with_detail(plan: Plan, samples: Samples, points: MapPoints) -> I
     """Yield the positions of all points (n x 3) on each other map with detail, as `other_maps` does.
 
     Each map has its own landmarks and neighbours, among its own rows. Points that it was not fitted to are
-    placed as by `transform`, as they would be on maps of other data.
+    placed as `transform` places them, as they would be on maps of other data.
     """
     reducer, first = _identity_reducer(points.X), points.Y
     for k, (rows, rng) in enumerate(zip(samples.maps, samples.generators, strict=False)):
