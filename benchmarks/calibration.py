@@ -27,10 +27,8 @@ from mercat import Mercat, uncertainty
 
 RESULTS = Path(__file__).parent / "results" / "calibration.json"
 LEVELS = (0.5, 0.9)
-N_OTHER_MAPS, N_DATA_SETS = (
-    8,
-    2,
-)  # number of other maps per data set, and of data sets per distribution
+# Number of other maps per data set, and of data sets per distribution.
+N_OTHER_MAPS, N_DATA_SETS = 8, 2
 SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {
     "exact": (400, {}),
     "landmarks": (3000, {"n_landmarks": 300}),

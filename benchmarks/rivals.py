@@ -44,7 +44,7 @@ RESULTS = Path(__file__).parent / "results" / "rivals.json"
 SEEDS = (1, 2, 3)
 MAX_ROWS = 2000  # maximum number of points per set
 ROWS_SEED = 0  # seed of their choice
-NEIGHBORS = 10  # of the DREAMS protocol
+NEIGHBORS = 10  # number of neighbours in the DREAMS protocol
 ARCS = 10  # classes of points whose label is an angle
 
 

@@ -164,7 +164,7 @@ def mercat(
         **({} if not n_pcs else {"n_pcs": n_pcs}),
         **({} if graph is None else {"neighbors": graph[0]}),
     )
-    if not callable(fitted.metric):  # which no file can store
+    if not callable(fitted.metric):  # a file cannot store a function
         entry["model"] = pack(fitted)
     template = None if align_to is None else align_to.uns[short_name(name)].get("map")
     _write(target, fitted.embedding_, fitted.point_loss_, entry, name, template=template)

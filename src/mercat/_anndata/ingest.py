@@ -29,10 +29,9 @@ _MIN_GENES = 0.5  # fraction of the reference's genes that a query must have
 _N_CHECKED = 200  # cells whose components are recomputed ...
 _TOLERANCE = 0.01  # ... and may differ from the stored ones by this fraction of their spread
 _N_COMPARED = 500  # cells of each object whose values are compared
-_MAX_RATIO = 3.0  # of the median totals per cell; above, there is a warning
-_N_REFERENCE_CELLS = (
-    2000  # reference cells whose distances to neighbours are compared with a new cell's
-)
+_MAX_RATIO = 3.0  # largest ratio of the median totals per cell without a warning
+# Reference cells whose distances to neighbours are compared with a new cell's.
+_N_REFERENCE_CELLS = 2000
 _N_NAMED = 5  # number of genes listed in a message
 
 

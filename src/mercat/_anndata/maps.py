@@ -39,9 +39,9 @@ def write_map(
     adata.obsm[key], adata.obsm[sphere_of(key)] = flat.astype(Y.dtype, copy=False), Y
     if loss is not None:
         adata.obs[loss_column(key)] = loss
-    elif loss_column(key) in adata.obs:  # of the previous map
+    elif loss_column(key) in adata.obs:  # the loss of the previous map
         del adata.obs[loss_column(key)]
-    if _about_uncertainty(adata, key) is not None:  # of the previous map
+    if _about_uncertainty(adata, key) is not None:  # the uncertainty of the previous map
         remove_uncertainty(adata, key)
     adata.uns[short_name(key)] = {**entry, "map": flat_map.to_dict(), "n_beyond_map": n_beyond}
     return n_beyond

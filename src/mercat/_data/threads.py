@@ -22,7 +22,7 @@ from .arrays import blocks
 T = TypeVar("T")
 R = TypeVar("R")
 _BLOCKS_PER_THREAD = 2
-_MIN_ROWS, _MAX_ROWS = 1024, 1 << 14  # per block
+_MIN_ROWS, _MAX_ROWS = 1024, 1 << 14  # minimum and maximum per block
 
 
 class _SingleThreadedBlas:

@@ -41,9 +41,10 @@ from .._data.threads import Workers
 from .._kernels import device as device_kernels
 from .graphs import Graph, Rows, row_sums, with_its_transpose, with_transposes
 
-DECAY = 5.0  # of the shares, per squared distance in units of its mean over the neighbours
+# Rate at which shares decay, per squared distance relative to its mean over the neighbours.
+DECAY = 5.0
 _N_AVERAGINGS = 2  # number of averaging rounds
-_MIN_RADIUS = 0.1  # in units of the mean radius; the distances between duplicates are 0
+_MIN_RADIUS = 0.1  # relative to the mean radius; needed because distances between duplicates are 0
 
 
 def averages_over(X: Array, graph: Any, workers: Workers) -> Array:
@@ -177,8 +178,8 @@ def radii(lengths: Array, shares: Array, ends: Array) -> Array:
 class Affinities(NamedTuple):
     """Affinities during a descent: symmetric sparse matrices that sum to n."""
 
-    forming: Any  # along paths of short steps
-    settled: Any  # to all neighbours
+    forming: Any  # affinities along paths of short steps
+    settled: Any  # affinities of all neighbours
 
 
 class Strength(NamedTuple):

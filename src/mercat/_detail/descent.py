@@ -60,9 +60,8 @@ from .terms import FarTerms
 
 N_ITER = 300
 _N_STAGES = 10  # number of bandwidths
-_SETTLING = (
-    0.65  # fraction of the iterations after which bandwidth, exaggeration and weight are constant
-)
+# Fraction of the iterations after which bandwidth, exaggeration and weight are constant.
+_SETTLING = 0.65
 SETTLED_AT = round(_SETTLING * N_ITER)
 _FORMING = 0.5  # fraction of the iterations with the affinities along paths
 _DECAY = 0.15  # fraction of the iterations, at the end, in which the steps decrease
@@ -70,20 +69,16 @@ _COARSEST, _FINEST = 0.25, 0.012  # bandwidths
 NARROWING = 0.19  # final bandwidth times the fourth root of n
 _EXAGGERATION = 40.0  # initial factor of the attraction
 _MOMENTUM = 0.8
-_MAX_WEIGHT, _HALF_DETAIL = (
-    15.0,
-    2.0,
-)  # largest weight of neighbours, and the detail that gives half of it
+# Largest weight of neighbours, and the detail that gives half of it.
+_MAX_WEIGHT, _HALF_DETAIL = 15.0, 2.0
 _MIN_EXPLAINED = 0.05  # smallest squared correlation of angles used by `weight_of`
 _HALF_STEP_WEIGHT = 0.03  # weight at which steps are half as long as at a high weight
-LONGEST_STEP = 0.5  # in bandwidths
+LONGEST_STEP = 0.5  # longest step, in bandwidths
 _FAR_INTERVAL = 5  # iterations between updates of the far terms, whose forces change slowly, ...
-_FEW, _FAR_INTERVAL_FOR_FEW = (
-    3000,
-    2,
-)  # ... unless there are few points, which move far per iteration
-_SOFTENING = 0.02  # of directions, as a fraction of the squared final bandwidth
-_N_ROTATION = 10_000  # on a device, the rotation is determined on at least this many points
+# ... unless there are few points, which move far per iteration.
+_FEW, _FAR_INTERVAL_FOR_FEW = 3000, 2
+_SOFTENING = 0.02  # softening of directions, as a fraction of the squared final bandwidth
+_N_ROTATION = 10_000  # on a device, the rotation is determined from at least this many points
 
 
 # ------------------------------------------------------------------ readable definition
@@ -197,7 +192,7 @@ class _Stage(NamedTuple):
 
     bandwidth: float
     exaggeration: float  # factor of the attraction
-    weight: float  # of the neighbour term
+    weight: float  # weight of the neighbour term
     step: float  # factor of the step length
     forming: bool  # whether to use the affinities along paths
 
@@ -311,7 +306,7 @@ class Forces(NamedTuple):
     far: Array  # (n, 3), from `FarTerms`
     stiffness: Array  # (n, 1), curvature of the attraction, without its factor
     far_curvature: Array  # (n, 1), curvature of the far terms
-    factors: tuple[float, Any, float]  # of pull, push and stiffness
+    factors: tuple[float, Any, float]  # factors of pull, push and stiffness
 
     def at(self, rows: slice) -> tuple[Array, Array]:
         """Sum of the forces (b x 3), and its curvature (b x 1)."""

@@ -33,15 +33,15 @@ N_NEIGHBORS = 30
 _GROUP = 32  # points per group
 _QUERIES_PER_TILE = 16  # tiles are padded, so a single query takes as long as 16
 _QUERIES_PER_BLOCK = 64  # their distances to a few thousand points fit the cache
-_POINTS_PER_BLOCK = 2048  # of the search in cells
+_POINTS_PER_BLOCK = 2048  # points per block of the search in cells
 _POINTS_PER_COPY = 1 << 14  # points copied or hashed at a time, so that temporary arrays are small
 _ALL_PAIRS_UP_TO = 20_000  # largest number of points for the exact search
 _POINTS_PER_CELL = 250, 500  # minimum and maximum; n / 1000 between them
 _MIN_CELLS = 20  # minimum number of cells searched
 # Cells searched for a point are chosen among those nearest to its own cell: this number of times as many.
 _CANDIDATE_FACTOR = 4
-_POINTS_PER_CENTRE = 20  # of the sample from which the centres are computed
-_N_ROUNDS = 4  # of Lloyd's algorithm
+_POINTS_PER_CENTRE = 20  # points per centre in the sample from which the centres are computed
+_N_ROUNDS = 4  # rounds of Lloyd's algorithm
 # The number of cells searched is such that this fraction of the neighbours of a sample of points is found.
 _N_TEST_POINTS, _MIN_RECALL = 256, 0.98
 # Maximum number of cells searched, to bound the time; in, e.g., ten million points of noise, fewer neighbours
@@ -450,9 +450,8 @@ def check_neighbors(neighbors: Any, n: int) -> int | scipy.sparse.csr_array:
             f"neighbors must have no self-loops, got an entry on the diagonal in row {row}: remove them "
             "with graph.setdiag(0); graph.eliminate_zeros()."
         )
-    if (
-        on_diagonal.any()
-    ):  # zero distances of points to themselves, as scanpy stores them above 8,000 cells
+    if on_diagonal.any():
+        # Zero distances of points to themselves, as scanpy stores them above 8,000 cells.
         graph = _entries(graph, ~on_diagonal)
     degree = np.diff(graph.indptr)
     if not degree.all():

@@ -58,10 +58,10 @@ class _Fields(NamedTuple):
     repulsion: float  # factor of the gradient of the field
     anchors: Anchors
     calibration: Calibration
-    variance: float  # of the cosines of the data
-    weight: float  # of neighbours
+    variance: float  # variance of the cosines of the data
+    weight: float  # weight of the neighbour term
     terms: tuple[PairForces, ...] = ()  # over pairs
-    decay: float = 0.0  # of the shares of neighbours
+    decay: float = 0.0  # decay of the shares of neighbours
     narrowing: float = 0.23  # see `final_bandwidth`
 
 

@@ -39,7 +39,7 @@ from .._data.threads import Workers
 from .._kernels import device as device_kernels
 
 _NODES_PER_BANDWIDTH = 2.0  # grid nodes per bandwidth
-_MIN_ROWS = 12  # of the grid
+_MIN_ROWS = 12  # minimum number of rows of the grid
 _POINTS_PER_BLOCK = 1 << 13, 1 << 17  # minimum and maximum: each block has its own grid
 _NEGLIGIBLE = 1e-20  # smaller coefficients are set to 0: denormal numbers slow down the products
 _MIN_COEFFICIENT = 1e-10  # relative to the largest one; smaller ones are not in the table
@@ -70,7 +70,8 @@ class Kernel:
         self.n_columns += self.n_columns % 2  # even: opposite meridians are on the grid
         in_c = on_host(near) and kernels.available()
         self._table = self._fill_table(half) if in_c else None
-        self._grids = np.empty((0, 0))  # per block of points; memory shared by all fields
+        # One grid per block of points, in memory that all fields share.
+        self._grids = np.empty((0, 0))
         if self._table is None:
             self._even, self._odd = self._matrices(half, near)
 
@@ -93,7 +94,7 @@ class Kernel:
         count = self.n_columns // 2 + 1
         rho = np.maximum(rho, 1e-30)
         least = _MIN_COEFFICIENT * power.max()
-        number = np.log(least / (2 * power)) / np.log(rho)  # of frequencies to keep
+        number = np.log(least / (2 * power)) / np.log(rho)  # number of frequencies to keep
         number = np.clip(np.ceil(number), 0, count).astype(np.int32)
         frequencies, lanes = np.arange(count), kernels.LANES
         groups = frequencies[::lanes]

@@ -50,7 +50,7 @@ _MIN_ANCHORS, _PAIRS = 48, 250_000
 _ROWS_PER_BLOCK, _N_BLOCKS = 1024, 32  # minimum and maximum, for any number of threads
 _COSINE_SAMPLE = 256  # points used to estimate mean and variance of the cosines
 _PARAMETER_SAMPLE = 256  # points used to fit the terms over pairs at first
-_MIN_VARIANCE = 1e-9  # of cosines; smaller variances are rounding errors
+_MIN_VARIANCE = 1e-9  # smaller variances of cosines are rounding errors
 _ANGLE_CURVATURE = 3.0  # safety factor for the curvature of the angle term
 
 
@@ -60,7 +60,7 @@ class _Fields(NamedTuple):
     X: Array  # (m, r) data
     Y: Array  # (m, 3) positions
     sums: ApexSums
-    softening: float  # of directions, see `bearings`
+    softening: float  # softening of directions, see `bearings`
 
 
 class Anchors(_Fields):
@@ -124,8 +124,8 @@ class AngleTerm(NamedTuple):
     """Mean squared residual of the cosines, as a fraction of their variance."""
 
     calibration: Calibration
-    variance: float  # of the cosines in the data; infinite if all are equal: the term is 0
-    mean: float = 0.0  # of these cosines
+    variance: float  # variance of the cosines in the data; infinite (a term of 0) if all are equal
+    mean: float = 0.0  # mean of these cosines
     calibrated: bool = False  # whether the line is refitted after each step
     loss: float = 0.0  # root mean squared residual at the last step
 

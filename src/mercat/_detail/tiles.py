@@ -20,14 +20,13 @@ _ALL_PAIRS_UP_TO = 100_000  # largest number of points for the exact search
 _POINTS_PER_CELL = 500  # more for very many points, so that there are at most ...
 _MAX_CELLS = 32768  # ... this number of cells
 _POINTS_PER_CENTRE = 20  # points per centre used to compute the centres
-_N_ROUNDS = 4  # of Lloyd's algorithm
+_N_ROUNDS = 4  # rounds of Lloyd's algorithm
 _MIN_TILES = 160  # minimum number of tiles searched: ten thousand points
-_MAX_TILES = (
-    1600  # maximum, to bound the time; in ten million points of noise, fewer neighbours are found
-)
+# Maximum, to bound the time; in ten million points of noise, fewer neighbours are found.
+_MAX_TILES = 1600
 _N_TEST_POINTS = 256  # points with an exact search, which determine the number of tiles ...
 _MIN_RECALL = 0.97  # ... such that this fraction of their neighbours is found
-_NUMBERS = 1 << 28  # in the products of a block of tiles
+_NUMBERS = 1 << 28  # maximum number of products computed at a time
 
 
 class Neighbors(NamedTuple):

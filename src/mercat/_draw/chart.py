@@ -51,7 +51,7 @@ def default_center(Y: Floats, projection: str) -> tuple[float, float]:
     # The middle of the widest gap: the empty meridian that is farthest from a crowded one.
     steps = np.abs(np.arange(36)[:, None] - np.flatnonzero(~empty))
     gap = np.minimum(steps, 36 - steps).min(axis=1)
-    seam = np.lexsort([smooth, -gap])[0]  # of two middle ones, the emptier
+    seam = np.lexsort([smooth, -gap])[0]  # of two middle meridians, the emptier one
     return float((10 * seam) % 360 - 180), 0.0
 
 

@@ -42,9 +42,8 @@ _LEGEND_LOCATIONS = (
     "center",
     "right",
 )
-_SCANPY_TOTAL_SIZE = (
-    120_000  # scanpy's default size of a dot is this divided by the number of cells
-)
+# Scanpy's default size of a dot is this divided by the number of cells.
+_SCANPY_TOTAL_SIZE = 120_000
 _SIZE_PER_AREA = 4  # scanpy's size of a dot, relative to ours
 _MIN_SIZE, _MAX_SIZE = 0.25, 36.0  # range of the default size, in points squared
 _SCANPY_PANEL, _PANEL = (6.4, 4.8), (5.0, 3.8)  # inches, if not set by the user

@@ -139,7 +139,8 @@ def write_model(
             f"The model has the attribute {unknown[0]!r}, which fit does not set and a file cannot store: "
             f"del model.{unknown[0]} first."
         )
-    state = {name: state[name] for name in RULES[Mercat] if name in state}  # in one order
+    # Always in the same order.
+    state = {name: state[name] for name in RULES[Mercat] if name in state}
     arrays = Arrays()
     header = {
         "format": _FORMAT,

@@ -143,7 +143,7 @@ TUPLES: dict[str, Any] = {
 }
 TAGS = {kind: name for name, kind in TUPLES.items()}
 _OPTIONAL_FIELDS = {"feature_names_in_"}
-_MAY_BE_NAN = {  # or infinite
+_MAY_BE_NAN = {  # fields that may be NaN or infinite
     "loss_",
     "correlation_",
     "_placer.against.variance",

@@ -308,7 +308,8 @@ def data_moments(legs: Legs) -> tuple[Array, Array, Array]:
     # With a copy, a small product takes a quarter of the time of NumPy's symmetric product.
     gram = A_t @ A if r <= m else A @ xp.asarray(A_t, copy=True)
     total = xp.sum(A, axis=1)
-    n_legs = xp.sum(xp.astype(inverse_distance != 0, A.dtype), axis=1)  # not ignored
+    # Number of legs that are not ignored.
+    n_legs = xp.sum(xp.astype(inverse_distance != 0, A.dtype), axis=1)
     return (
         n_legs * (n_legs - 1),
         row_dot(total, total) - n_legs,

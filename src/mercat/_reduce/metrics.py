@@ -27,7 +27,7 @@ _LANDMARKS = 1000
 _LANDMARKS_OF_FUNCTIONS = 300  # fewer, since a function is called for each pair
 _MAX_VALUES = 50_000_000  # landmarks x columns, which limits the number of landmarks
 _ROWS_PER_BLOCK = 512
-_TOLERANCE = 1e-6  # in the checks of a function, relative to its largest value
+_TOLERANCE = 1e-6  # tolerance of the checks of a function, relative to its largest value
 
 
 class MetricReducer(NamedTuple):

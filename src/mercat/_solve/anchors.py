@@ -27,7 +27,7 @@ from .placement import as_type, prepare_landmarks
 MIN_ANCHORS = 4
 # Fractions of the way from the other map to the end of the descent.
 _STEPS = (0.0, 0.125, 0.25, 0.5, 0.75)
-_MAX_CORRELATION_LOSS = 0.005  # by stopping early
+_MAX_CORRELATION_LOSS = 0.005  # largest decrease of the correlation by stopping early
 # With detail, for keeping the points of the other map fixed: decrease of the correlation, and increase of the
 # Kullback-Leibler divergence of neighbours.
 _MAX_CORRELATION_LOSS_WITH_DETAIL, _MAX_DIVERGENCE_GAIN = 0.01, 0.2

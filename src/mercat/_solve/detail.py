@@ -82,9 +82,8 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     del graph, affinities  # to free memory of a device
     if number is not None:
         X_hat, result = X_hat[number], result._replace(Y=result.Y[number])
-    result = result._replace(
-        Y=result.Y[EqualRows(X_hat)(X_hat)]
-    )  # equal rows get the same position
+    # Equal rows get the same position.
+    result = result._replace(Y=result.Y[EqualRows(X_hat)(X_hat)])
     placer = FittedMap(
         plan.reducer,
         plan.source.to_memory(

@@ -59,8 +59,8 @@ class Dominance(NamedTuple):
 class HeldOutCorrelations(NamedTuple):
     """Correlations of angles, for points that are not landmarks."""
 
-    to_landmarks: float  # with landmarks as legs
-    among: float  # with points that are not landmarks as legs
+    to_landmarks: float  # correlation with landmarks as legs
+    among: float  # correlation with points that are not landmarks as legs
 
 
 class Diagnostics(NamedTuple):
@@ -183,7 +183,8 @@ def _sparse_column_distances(rows: Any, metric: str) -> np.ndarray:
         deviations = np.bincount(column, np.abs(value - median[column]), minlength=d)
         return np.asarray((deviations + zeros * np.abs(median)) / n)
     first = np.flatnonzero(np.diff(column, prepend=-1) | (np.diff(value, prepend=np.nan) != 0))
-    repeats = np.diff(first, append=len(column))  # of each value in its column
+    # Number of times that each value occurs in its column.
+    repeats = np.diff(first, append=len(column))
     squares = np.bincount(column[first], (repeats / n) ** 2, minlength=d)
     return np.asarray(1 - squares - (zeros / n) ** 2)
 

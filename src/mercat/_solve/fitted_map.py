@@ -15,9 +15,8 @@ from .placement import LandmarkPlacer, placed_moments
 # Number of landmarks that are legs in the loss of placed points: at least the first number in each tile, and
 # about the second in all tiles together.
 _LEGS_PER_TILE, _LEGS_IN_ALL = 32, 2000
-_MAX_COORDINATE = (
-    1e12  # in units of the spread of the data; squares may overflow in single precision
-)
+# Largest coordinate, in units of the spread of the data; squares of larger ones might overflow.
+_MAX_COORDINATE = 1e12
 
 
 class FittedMap(NamedTuple):
@@ -54,7 +53,7 @@ class LossSample(NamedTuple):
 
     X: Array
     Y: Array
-    n_legs: int  # per tile
+    n_legs: int  # number of legs per tile
     tile: int
 
     def moments(self, X_hat: Array, Y: Array, start: int) -> Moments:

@@ -20,7 +20,7 @@ class PlacedTerm(NamedTuple):
     """A term over the pairs of a placed point and the landmarks."""
 
     term: PairTerm
-    weight: float  # in units of a squared residual of a triple
+    weight: float  # weight, in units of a squared residual of a triple
     # The scale h(d) on which distances are compared; None to compare the distances themselves.
     scale: HalfRanks | None = None
 
@@ -39,7 +39,7 @@ class _Fields(NamedTuple):
     calibration: Calibration
     softening: float
     n_apex_legs: int
-    terms: tuple[PlacedTerm, ...] = ()  # in addition to the angles
+    terms: tuple[PlacedTerm, ...] = ()  # terms in addition to the angles
 
 
 class Landmarks(_Fields):

@@ -72,7 +72,7 @@ _N_AT_LANDMARKS = 384  # ... and at the last landmarks, which are dense where th
 _FIRST_PASS = (4, 0.03)  # BFGS steps of every point, and the length of the first, in radians
 _SECOND_PASS = (6, 0.01)  # further steps of points that have not converged
 _WARM_START = (2, 0.02)  # BFGS steps of points that start near their minimum
-_NEWTON_STEPS = 4  # at most, before a short last one
+_NEWTON_STEPS = 4  # maximum number of steps, before a short last one
 _DIFFERENCE = 0.02  # step of the finite differences of gradients, in radians
 _MIN_CURVATURE = 0.1  # smallest eigenvalue of a Hessian, as a fraction of the largest
 _LIMITS = (math.cos(MIN_SEPARATION), LONGEST_STEP, ROUNDING, CONVERGED_STEP)  # for the C kernel
@@ -295,7 +295,7 @@ def prepare_landmarks(
     )
     legs = legs_of(X[:k, :], X)
     _, s = directions(legs, Y[:k, :], Y, softening)
-    s = ApexSums(*(m * (k / n_landmarks) for m in s))  # as if over k legs
+    s = ApexSums(*(m * (k / n_landmarks) for m in s))  # scaled as if they were sums over k legs
     at_landmarks = Y[max(0, n_landmarks - _N_AT_LANDMARKS) :, :]
     candidates = xp.concat([fibonacci_grid(_N_GRID, xp, **like(Y)), at_landmarks], axis=0)
     X, Y = X[:k, :], Y[:k, :]
@@ -310,7 +310,7 @@ def prepare_landmarks(
 
 def placed_terms(X: Array, Y: Array, fit: AngleFit) -> tuple[PlacedTerm, ...]:
     """The terms over pairs for landmarks X (L x r) at Y (L x 3), given the fit of the angles."""
-    variance = fit.loss**2 / (1 - fit.correlation**2)  # of the cosines
+    variance = fit.loss**2 / (1 - fit.correlation**2)  # variance of the cosines
     terms = []
     for term, weight, _, ranked in PAIR_TERMS:
         scale = half_ranks(X) if ranked else None

@@ -28,13 +28,13 @@ from .placement import (
 # Up to this many points, every start is solved to the end, since a solution may reverse all angles
 # (beta < 0).
 _VERY_FEW = 20
-_TRIAL_ITERATIONS = 8  # of every start, after which ...
+_TRIAL_ITERATIONS = 8  # iterations of every start, after which ...
 _N_PROMISING = 2  # ... this many are chosen
 # Samples of the same data after which only starts that were promising are tried.
 _N_TRAINING_SAMPLES = 4
 # Maps are alike if the distances of all but this fraction of the points are at most this angle in radians.
 _MAX_FRACTION_APART, _MAX_ANGLE = 0.05, 0.1
-_TRIAL_EVALUATIONS = 20  # of every start on a device
+_TRIAL_EVALUATIONS = 20  # evaluations of every start on a device
 # Starts are solved on a sample of the points, larger for more points, ...
 _MIN_SAMPLE, _MAX_SAMPLE = 200, 400
 _TRIAL_TOL = 1e-3  # ... to this tolerance
@@ -44,7 +44,7 @@ _POINTS_PER_BLOCK = 256  # placed by a thread at a time
 # For flat data, the objective hardly depends on the size of the map, and is lowest for the smallest. Their
 # map gets a size that is visible on a globe and does not depend on the seed.
 _USUAL_SIZE = 0.25  # root mean square arc from the centre
-_SMALL_SIZE = 0.1  # of points in a plane, whose flat map then has nearly exact angles
+_SMALL_SIZE = 0.1  # size of the map of points in a plane, which then has nearly exact angles
 # Largest variance outside a plane, relative to the smaller variance in it, of points that lie in the plane.
 _PLANE_TOLERANCE = 1e-6
 _PAPER_START = 0  # its index in start_positions

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 # Thresholds beyond the values for real data of good quality, which are listed in docs/measurements.md.
 MIN_CORRELATION = 0.4
-EQUAL_ANGLES = (
-    0.01  # a loss below this and a low correlation mean that all angles of the data are equal
-)
+# A loss below this and a low correlation mean that all angles of the data are equal.
+EQUAL_ANGLES = 0.01
 MIN_VARIANCE = 0.5  # share that the components should keep, unless ...
 NOISE = 5.0  # ... the largest variance dropped is at most this multiple of the mean dropped
 MAX_SHARE = 0.99  # share of the variance that no single column should exceed ...

@@ -35,11 +35,11 @@ from .._solve.fitted_map import project_within_range
 from .._solve.initial import scaled
 from .._solve.placement import LandmarkPlacer, placed_moments
 
-MIN_ALTERNATIVE_DISTANCE = 0.3  # from the position on the map, in radians
-_N_EXTRA_STEPS = 10  # of a descent that ends far from the position on the map
+MIN_ALTERNATIVE_DISTANCE = 0.3  # minimum distance from the position on the map, in radians
+_N_EXTRA_STEPS = 10  # extra steps of a descent that ends far from the position on the map
 N_ANGLE_LANDMARKS = 100  # number of landmarks whose angles at a point are compared
 _ROWS_ON_DEVICE = 1 << 14  # rows per block on a device
-_MIN_LOSS = 1e-6  # of a map, to divide by
+_MIN_LOSS = 1e-6  # smallest loss of a map by which is divided
 # Minimum of 1 + the cosine between positions: for opposite ones, all great circles are shortest.
 _MIN_ONE_PLUS_COSINE = 1e-9
 _FIELDS_ON_DEVICE = ("spectral", "placer", "rotation", "angle_sample", "reference", "null")
@@ -56,7 +56,7 @@ class OtherMap(NamedTuple):
     warp: np.ndarray
     full_search: bool  # whether points are placed by a full search instead of from starts
     centre: np.ndarray  # (3,) of this map
-    scale: float  # from the size of this map to that of the map
+    scale: float  # factor from the size of this map to that of the map
 
     def place(self, X_hat: Array, starts: Array, H: Array | None) -> Array:
         """Scaled positions of points, from the best of their starts (b x n x 3; NaN for missing starts).
@@ -100,7 +100,7 @@ class HalfMapScatter(NamedTuple):
     """Predicts the scatter of maps of new data from that of maps of halves of the data."""
 
     inflation: float  # ratio of the variances of positions
-    stability: float  # of the maps of halves
+    stability: float  # stability of the maps of halves
     mean: np.ndarray  # (3,) of the positions on the map
 
     def drift(self, Y: Array) -> Array:
@@ -131,7 +131,7 @@ class PointEstimator(NamedTuple):
     """Computes the uncertainty of rows; the result of a row does not depend on other rows."""
 
     spectral: Any
-    placer: LandmarkPlacer  # of the map, before rotation
+    placer: LandmarkPlacer  # placer of the map, before rotation
     rotation: np.ndarray
     maps: tuple[OtherMap, ...]
     halves: HalfMapScatter | None  # None if other maps are compared with the map, not in pairs
@@ -141,7 +141,7 @@ class PointEstimator(NamedTuple):
     # A neighbour is torn if it is farther away on the map than this fraction of all points.
     near_fraction: float
     null: np.ndarray  # (N,) fractions of unexplained variance for permuted data, ascending
-    loss: float  # of the map
+    loss: float  # loss of the map
 
     def to_device(self, rows: RowSource) -> PointEstimator:
         moved = {name: rows.to_device(getattr(self, name)) for name in _FIELDS_ON_DEVICE}

@@ -216,7 +216,7 @@ class MedianSpread(NamedTuple):
     """Median spread of the points of a map."""
 
     degrees: float
-    map_sizes: float | None  # as a multiple of the size of the map; None if all points coincide
+    map_sizes: float | None  # relative to the size of the map; None if all points coincide
 
     @property
     def in_words(self) -> str:

@@ -32,7 +32,7 @@ class Frame:
     """The columns of a file, their names, and a function that locates a cell in the file."""
 
     path: Path
-    data: Any  # of pandas
+    data: Any  # a pandas DataFrame
     names: list[str]  # "" for a column without a name
     locate: Locate
 

@@ -30,7 +30,7 @@ class Embedding:
     loss: np.ndarray | None
     meta: Any
     loss_name: str = "loss"  # the column of the file that holds the loss
-    uns: Mapping[str, Any] = field(default_factory=dict)  # of an AnnData file
+    uns: Mapping[str, Any] = field(default_factory=dict)  # `uns` of an AnnData file
 
 
 def read_embedding(path: Path, key: str | None, console: Console) -> Embedding:
@@ -97,7 +97,8 @@ def _from_anndata(path: Path, key: str | None) -> Embedding:
 
     adata = load(path)
     key = key or KEY
-    if sphere_of(key) in adata.obsm:  # for the key of a flat map, the positions that it shows
+    if sphere_of(key) in adata.obsm:
+        # The key of a flat map stands for the unit vectors that it shows.
         key = sphere_of(key)
     if key not in adata.obsm:
         keys = join_names(adata.obsm.keys()) or "none"

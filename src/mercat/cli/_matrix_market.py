@@ -32,7 +32,7 @@ class _Header:
     n_entries: int
     width: int  # numbers per line
     sparse: bool
-    sign: int  # of the entry across the diagonal; 0 for a matrix without symmetry
+    sign: int  # sign of the entry across the diagonal; 0 for a matrix without symmetry
     n_lines: int  # before the first entry
 
 

@@ -43,7 +43,7 @@ class Embedded:
     label: str | None
     summary: dict[str, Any] = field(default_factory=dict)
     uns_params: dict[str, Any] = field(default_factory=dict)  # for `uns` of an AnnData file
-    uncertainty: Any = None  # by mercat.uncertainty
+    uncertainty: Any = None  # result of `mercat.uncertainty`
 
     @property
     def color(self) -> str | None:

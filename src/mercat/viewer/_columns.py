@@ -67,7 +67,7 @@ class Categories:
     name: str
     codes: NDArray[Any]
     labels: list[str]
-    colors: tuple[str, ...] = ()  # of the labels, if chosen by the user
+    colors: tuple[str, ...] = ()  # colours of the labels, if chosen by the user
 
     @property
     def n_distinct(self) -> int:
