@@ -38,14 +38,14 @@ _STEPS_TRIED, _FEWER_STEPS = 5, 3
 _PERFECT = 1e-6  # loss below which the fit stops
 
 
-def takes_pairs(n: int, line: Calibration | None, correlation: float) -> bool:
+def has_pair_terms(n: int, line: Calibration | None, correlation: float) -> bool:
     """Whether the objective for n points and this correlation of angles has terms over pairs."""
     return line is None and n > _FEW and correlation < _NEARLY_EXACT
 
 
 def objective_of(angles: AngleLoss) -> Objective:
     """The objective with a given angle loss, before the map is known."""
-    if not takes_pairs(len(angles.X), angles.line, 0.0):
+    if not has_pair_terms(len(angles.X), angles.line, 0.0):
         return Objective(angles)
     return Objective(angles, [PairLoss(angles, t.term, t.weight, t.ranked) for t in PAIR_TERMS])
 
@@ -107,7 +107,7 @@ def solve_exact(
     history: list[float] = []
     start, xp = Y, namespace(X)
     loss_of = functools.partial(AngleLoss, line=line, workers=workers)
-    if takes_pairs(len(X), line, 0.0):
+    if has_pair_terms(len(X), line, 0.0):
         objective = objective_of(loss_of(xp.astype(X, xp.float32), sharing=sharing))
         steps = _FEWER_STEPS if careful or one_of_many else _STEPS_TRIED
         fractions = _SMOOTH if careful else _ROUGH
@@ -122,7 +122,7 @@ def solve_exact(
         angles = objective.angles
         found = loss_of(X, sharing=angles).judge(Y)
         stopped = status in (Status.CALLBACK, Status.MAX_ITER)
-        if stopped or takes_pairs(len(X), line, found.correlation):
+        if stopped or has_pair_terms(len(X), line, found.correlation):
             return Fit(Y, found, history, status)
         # Single precision is too coarse for maps that fit nearly exactly.
         sharing = angles if X.dtype == angles.X.dtype else None

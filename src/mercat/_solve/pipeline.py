@@ -41,7 +41,7 @@ from .diagnostics import (
     find_cut,
     find_dominance,
 )
-from .exact import Fit, solve_exact, takes_pairs
+from .exact import Fit, has_pair_terms, solve_exact
 from .fitted_map import FittedMap, ScoredMap, loss_sample
 from .initial import pca_positions, principal_scores
 from .losses import AngleLoss
@@ -317,7 +317,7 @@ def landmark_placer(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan)
     if plan.calibrated:
         n_legs = min(max(N_APEX_LEGS, _LEG_PAIRS // n), _MAX_LEGS)
         n_apices = max(_MIN_COMPARED, _COMPARED_PAIRS // n) if plan.sampled else None
-    with_pairs = takes_pairs(len(X_hat), plan.line, fit.correlation)
+    with_pairs = has_pair_terms(len(X_hat), plan.line, fit.correlation)
     softening_fraction = SMOOTH if with_pairs else SHARP
     terms = placed_terms(X_hat, Y, fit) if with_pairs else ()
     landmarks = prepare_landmarks(
@@ -352,7 +352,7 @@ def descend(
     X_hat = X_hat.astype(np.float64 if careful else np.float32)
     X = plan.source.to_device(X_hat)
     # Single precision is enough, unless a map may fit nearly exactly or is aligned with one that may.
-    single = plan.anchors is None and takes_pairs(len(X_hat), plan.line, 0.0)
+    single = plan.anchors is None and has_pair_terms(len(X_hat), plan.line, 0.0)
     xp = namespace(X)
     angles = AngleLoss(
         xp.astype(X, xp.float32) if single else X,

@@ -12,7 +12,7 @@ from .._data.threads import Workers
 from .._math.orientation import orthogonal_onto
 from .._math.sphere import geodesic
 from . import trials
-from .exact import ROUGH, Fit, compared_objective, objective_of, takes_pairs
+from .exact import ROUGH, Fit, compared_objective, has_pair_terms, objective_of
 from .initial import flat_positions, pca_positions, resized, size_of, start_positions
 from .losses import AngleLoss
 from .placement import (
@@ -137,7 +137,7 @@ def best_start(
 
     def solved_landmarks(start: np.ndarray) -> LandmarkPlacer:
         fit = solve(start)
-        with_pairs = takes_pairs(len(X_trial), angles.line, fit.angle_fit.correlation)
+        with_pairs = has_pair_terms(len(X_trial), angles.line, fit.angle_fit.correlation)
         landmarks = prepare_landmarks(
             X_trial.astype(np.float64),
             fit.Y,
@@ -197,7 +197,7 @@ def _best_on_device(
     trial_angles, test_angles = (
         AngleLoss(P, line=line, workers=workers) for P in (X_trial, X_test)
     )
-    with_pairs = takes_pairs(len(X_trial), line, 0.0)
+    with_pairs = has_pair_terms(len(X_trial), line, 0.0)
     objectives = trials.Objectives(trial_angles, ROUGH, distances=with_pairs)
     starts = np.stack(start_positions(scores[sample[:size]])).astype(np.float32)
     trial = trials.begin(objectives, xp.asarray(starts, **same_device(X)))
@@ -208,7 +208,7 @@ def _best_on_device(
     for k in range(len(promising)):
         Y = trial.Y[int(promising[k]), ...]
         fit = trial_angles.judge(Y)
-        with_pairs = takes_pairs(len(X_trial), line, fit.correlation)
+        with_pairs = has_pair_terms(len(X_trial), line, fit.correlation)
         terms = placed_terms(X_trial, Y, fit) if with_pairs else ()
         X_wide, Y_wide = (xp.astype(P, widest(P)) for P in (X_trial, Y))
         landmarks = prepare_landmarks(
@@ -238,5 +238,5 @@ def _with_usual_size(scores: np.ndarray, placed: np.ndarray, angles: AngleLoss) 
     if compared_objective(objective, usual) <= _EQUAL_FACTOR * lowest:
         return usual
     smaller = size_of(best) < _USUAL_SIZE
-    exact = not takes_pairs(len(best), angles.line, angles.judge(best).correlation)
+    exact = not has_pair_terms(len(best), angles.line, angles.judge(best).correlation)
     return usual if smaller and not exact else best
