@@ -1,8 +1,8 @@
 """Build the kernels in C for wheels and editable installs, if there is a compiler.
 
-If there is none, or it fails, Mercat is installed without them and uses NumPy; `mercat info` shows which.
-If the variable MERCAT_WHEEL_FOR is one of the platform tags in CROSS, the `ziglang` package compiles for that
-platform, and a failure is an error: tools/build_twice.py builds all wheels in this way.
+If there is none, or it fails, Mercat is installed without them and uses NumPy; `mercat info` shows which. If
+the environment variable MERCAT_WHEEL_FOR is one of the platform tags in CROSS, the `ziglang` package compiles
+for that platform, and a failure is an error: tools/build_twice.py builds all wheels in this way.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python -m benchmarks.align --data DIR
 
-Maps of five sixths of each data set and of all of it: fresh, aligned to the first by its model, and aligned
-by positions; with detail 0 and 0.3. A fresh map is rotated onto the first before the movement is measured.
-Results go to benchmarks/results/align.json.
+A map of five sixths of each data set is compared with three maps of all of it: a new one, and two aligned to
+the first, given its model or its positions; with detail 0 and 0.3. The new map is rotated onto the first
+before the movement is measured. Results go to benchmarks/results/align.json.
 """
 
 from __future__ import annotations

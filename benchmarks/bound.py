@@ -1,11 +1,11 @@
 """Time of a plain fit relative to that of its matrix products.
 
-    python -m benchmarks.bound [--points 300000] [--columns 50] [--turns 3] [--n-jobs -1]
+    python -m benchmarks.bound [--points 300000] [--columns 50] [--repeats 3] [--n-jobs -1]
 
 The matrix products of a fit are computed alone, in blocks of the same shapes and on the same threads: the
-squares of the data, the projection, the sums and gradients of the solver as often as the fit evaluates
-them, and the distances, linear parts and screening of placed points. This is a lower bound on the time of
-any program that uses them. Results go to benchmarks/results/bound.json.
+Gram matrix of the data (X^T X), the projection, the sums and gradients of the solver as often as the fit
+evaluates them, and the distances, linear parts and screening of placed points. Their time is a lower bound on
+the time of any program that computes them. Results go to benchmarks/results/bound.json.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def data(n: int, d: int) -> np.ndarray:
 
 
 class Evaluations:
-    """Count the evaluations of the solver by number of points and precision."""
+    """Counts the evaluations of the solver by number of points, number of columns and precision."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[int, int, str]] = Counter()
@@ -76,14 +76,14 @@ def products(
     P = random_array(2, r, n_landmarks)
     n_screened = min(n_landmarks, N_SCREEN)
     C = random_array(n_screened, placement._N_GRID + placement._N_AT_LANDMARKS)
-    kernel_rows = random_array(TILE, n_screened)
+    linear_parts = random_array(TILE, n_screened)
 
     def place(rows: slice) -> None:
         X_hat = X[rows] @ components
         X_hat @ landmarks.T
         X_hat @ P
-        kernel_rows[: len(X_hat)] @ C
-        kernel_rows[: len(X_hat)] @ C
+        for _ in range(2):  # the two axes of the tangent planes
+            linear_parts[: len(X_hat)] @ C
 
     tasks += [lambda rows=rows: place(rows) for rows in blocks(n, TILE)]
     for (m, width, dtype), count in counts.items():
@@ -96,10 +96,10 @@ def products(
     return tasks
 
 
-def seconds_of(turns: int, function: Callable[[], Any]) -> float:
-    """Median time of several runs."""
+def median_seconds(repeats: int, function: Callable[[], Any]) -> float:
+    """Median time of several calls."""
     times = []
-    for _ in range(turns):
+    for _ in range(repeats):
         start = time.perf_counter()
         function()
         times.append(time.perf_counter() - start)
@@ -110,19 +110,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--points", type=int, default=300_000)
     parser.add_argument("--columns", type=int, default=50)
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--n-jobs", type=int, default=-1)
     arguments = parser.parse_args()
     X = data(arguments.points, arguments.columns)
     model = Mercat(random_state=0, n_jobs=arguments.n_jobs)
     with Evaluations() as counts:
         model.fit(X)
-    fit = seconds_of(arguments.turns, lambda: model.fit(X))
+    fit = median_seconds(arguments.repeats, lambda: model.fit(X))
     n_landmarks, r = model._placer.against.X.shape
     tasks = products(X, r, n_landmarks, counts)
     with Workers(n_threads(arguments.n_jobs)) as workers:
-        products_alone = seconds_of(
-            arguments.turns, lambda: list(workers.map(lambda f: f() is None, tasks))
+        products_alone = median_seconds(
+            arguments.repeats, lambda: list(workers.map(lambda f: f() is None, tasks))
         )
     results = {
         "points": arguments.points,
@@ -131,7 +131,7 @@ def main() -> None:
         "kernels": _kernels.describe(),
         "seconds": fit,
         "seconds of the products alone": products_alone,
-        "times the products": fit / products_alone,
+        "time of the fit / time of the products": fit / products_alone,
     }
     print(json.dumps(results), flush=True)
     key = f"{arguments.points} x {arguments.columns}, {results['threads']} threads"

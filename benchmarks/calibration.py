@@ -3,9 +3,9 @@
     python -m benchmarks.calibration [distribution ...]
 
 Data are drawn from known distributions and mapped, and 50 % and 90 % regions are computed. Other maps are
-then fitted to new draws ("draws"), with other components, landmarks and seed, on which the first data are
-placed by `transform`, and to the same data with other landmarks ("landmarks"; since landmarks are chosen by
-the values of the rows, the data are scaled, which does not change a map otherwise). These maps are rotated
+then fitted to new draws ("draws"), with their own components, landmarks and seed; the first data are placed
+on them by `transform`. Further maps are fitted to the same data with other landmarks ("landmarks"): landmarks
+depend on the values of the rows, so the data are scaled, which has no other effect. These maps are rotated
 and scaled onto the first, and the fraction of points in their regions is computed. Points of a map move
 together, so this fraction varies between maps; the level refers to its mean over maps and distributions. The
 tails and the size of regions were chosen on other draws of these distributions and of a few more. Results go
@@ -27,10 +27,8 @@ from mercat import Mercat, uncertainty
 
 RESULTS = Path(__file__).parent / "results" / "calibration.json"
 LEVELS = (0.5, 0.9)
-N_OTHER_MAPS, N_DATA_SETS = (
-    8,
-    2,
-)  # number of other maps per data set, and of data sets per distribution
+# Number of other maps per data set, and of data sets per distribution.
+N_OTHER_MAPS, N_DATA_SETS = 8, 2
 SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {
     "exact": (400, {}),
     "landmarks": (3000, {"n_landmarks": 300}),
@@ -67,7 +65,7 @@ def noise(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def symmetric_clusters(n: int, rng: np.random.Generator) -> np.ndarray:
-    """Five clusters, each as far from each other."""
+    """Five clusters at equal distances from each other."""
     return 4 * np.eye(5, 8)[rng.integers(5, size=n)] + 0.7 * rng.normal(size=(n, 8))
 
 

@@ -80,12 +80,12 @@ def compare_with_literal_form(folder: str) -> dict[str, Any]:
     for name in ("circle", "smiley", "gauss5", "gauss10", "unif5", "mammoth"):
         X = np.asarray(data.load(name, folder)[0], dtype=np.float64)
         X_hat = denoise(X, 50)
-        turns = []
+        times = []
         for _ in range(TURNS):
             start = time.perf_counter()
             ours = Mercat(objective="absolute", random_state=0).fit(X)
-            turns.append(time.perf_counter() - start)
-        seconds = statistics.median(turns)
+            times.append(time.perf_counter() - start)
+        seconds = statistics.median(times)
         paper = Mercat(objective="absolute", solver="algorithm1", random_state=0).fit(X)
         literal = 1000 * seconds_per_step(X_hat, steps=3)
         results[name] = {
@@ -135,7 +135,7 @@ SECTIONS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all by default")
+    parser.add_argument("sections", nargs="*", help=f"among {', '.join(SECTIONS)}; all by default")
     parser.add_argument("--data", help="folder of the real data sets")
     arguments = parser.parse_args()
     store = record.Store(RESULTS)

@@ -160,7 +160,7 @@ def main() -> None:
     parser.add_argument("--anew", action="store_true", help="repeat the embeddings of Mercat")
     parser.add_argument("--times", action="store_true", help="compare times instead")
     parser.add_argument("--sizes", action="store_true", help="embed subsets of MNIST instead")
-    parser.add_argument("--seeds", action="store_true", help="embed by peers with several seeds")
+    parser.add_argument("--seeds", action="store_true", help="use several seeds of other methods")
     parser.add_argument("sets", nargs="*", default=list(SETS), help="all by default")
     arguments = parser.parse_args()
     store = Store(RESULTS)

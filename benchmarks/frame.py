@@ -35,12 +35,12 @@ def central_extent(P: np.ndarray) -> np.ndarray:
 
 
 def filled_in_default_axes(P: np.ndarray) -> np.ndarray:
-    """Fraction of matplotlib's default axes filled by the crowd."""
+    """Fraction of matplotlib's default axes that the box of the central points fills."""
     return central_extent(P) / (np.ptp(P, axis=0) * (1 + 2 * MARGIN))
 
 
 def filled_fractions(Y: np.ndarray) -> dict[str, Any]:
-    """Fraction filled by the crowd on each of the three kinds of maps."""
+    """Fraction that the box of the central points fills on each of the three kinds of maps."""
     import matplotlib.pyplot as plt
 
     ax = plot.map(Y)

@@ -25,7 +25,7 @@ def literal_step(X: np.ndarray, Y: np.ndarray, legs: np.ndarray) -> tuple[float,
     difference = N @ N.transpose(0, 2, 1) - A @ A.transpose(0, 2, 1)  # n x m x m
     count = n * m * (m - 1)
     loss = np.sqrt(np.sum(difference**2) / count)
-    toward = (2 / (loss * count)) * (difference @ N)  # with respect to the normals
+    toward = (2 / (loss * count)) * (difference @ N)  # gradient with respect to the normals
     toward -= np.sum(toward * N, axis=2, keepdims=True) * N
     toward /= length
     gradient = np.zeros_like(Y)

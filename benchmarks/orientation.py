@@ -95,7 +95,7 @@ def compare(X: np.ndarray, detail: float) -> list[dict[str, Any]]:
 
 
 def table(store: Store) -> str:
-    """Medians over the runs of each kind, and how many maps that agree after alignment agree as returned."""
+    """Medians over the runs of each kind, and how many of the maps that can be aligned agree as returned."""
     lines = [f"{'':20} {'':10} {'equator':>8} {'delivered':>10} {'aligned':>8}   degrees, median"]
     all_runs = []
     for key, record in store.records.items():

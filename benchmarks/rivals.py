@@ -44,7 +44,7 @@ RESULTS = Path(__file__).parent / "results" / "rivals.json"
 SEEDS = (1, 2, 3)
 MAX_ROWS = 2000  # maximum number of points per set
 ROWS_SEED = 0  # seed of their choice
-NEIGHBORS = 10  # of the DREAMS protocol
+NEIGHBORS = 10  # number of neighbours in the DREAMS protocol
 ARCS = 10  # classes of points whose label is an angle
 
 
@@ -76,8 +76,8 @@ DIALS: dict[str, tuple[str, tuple[float, ...]]] = {
     "dreams": ("reg_lambda", (0.05, 0.1, 0.3)),
     "squad-hybrid": ("tsne_lr_multiplier", (0.1, 0.5, 2.0)),
 }
-# Methods whose forces can be interpolated (openTSNE's default beyond 10,000 points), and the number of points
-# from which on that is faster.
+# Methods whose forces can be interpolated (openTSNE's default beyond 10,000 points), and the smallest number
+# of points for which interpolation is faster.
 CAN_INTERPOLATE, FAST_FROM = ("tsne", "dreams"), 1000
 RIVALS = (
     *("pcc", "squad-mds", "mds", "pca", "isomap", "pymde-distances"),
@@ -107,7 +107,7 @@ VARIANTS = tuple(
 
 
 def _ball(folder: data.Folder, seed: int) -> data.Data:
-    """Points uniformly in the ball of 5 dimensions."""
+    """Points distributed uniformly in a ball in 5 dimensions."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(2000, 5))
     X *= rng.random((len(X), 1)) ** (1 / 5) / np.linalg.norm(X, axis=1, keepdims=True)
@@ -212,7 +212,7 @@ def reference(name: str, folder: str, seed: int) -> measure.Reference:
 
 
 def measures(ref: measure.Reference, Y: np.ndarray) -> dict[str, float]:
-    """All measures of an embedding; those of classes and structure only if the data have any."""
+    """Measures of an embedding: all of them if the data have classes, otherwise only false structure."""
     labels = ref.data.labels
     geometry: Any = "sphere" if Y.shape[1] == 3 else "euclidean"
     if len(np.unique(labels)) < 2:
@@ -313,7 +313,7 @@ def main() -> None:
         parser.error(f"--positions must name a folder, unless {VARIABLE} does.")
     unknown = set(given.sets) - set(SETS)
     if unknown:
-        parser.error(f"sets must be of {', '.join(SETS)}, got {', '.join(sorted(unknown))}.")
+        parser.error(f"sets must be among {', '.join(SETS)}, got {', '.join(sorted(unknown))}.")
     warnings.simplefilter("ignore")
     variants = [v for v in VARIANTS if given.method is None or v.method in given.method]
     selection = (variants, given.seed or list(SEEDS), given.sets or list(SETS))

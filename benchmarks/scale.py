@@ -78,7 +78,7 @@ def fit_once(n: int, detail: float) -> dict[str, float]:
 
 
 def cpu(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Mercat on the CPU from 10,000 points on."""
+    """Fits of Mercat on the CPU, of 10,000 points and more."""
     return _fits([n for n in SIZES if n <= arguments.most], 0.0)
 
 

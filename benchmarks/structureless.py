@@ -68,7 +68,7 @@ def mnist_like(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def ball(n: int, rng: np.random.Generator, dimension: int) -> np.ndarray:
-    """Uniform in the unit ball."""
+    """Points distributed uniformly in the unit ball."""
     X = rng.normal(size=(n, dimension))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     return X * rng.random((n, 1)) ** (1 / dimension)
@@ -188,7 +188,7 @@ def sheet(n: int, folder: Path) -> Path:
 
 
 def table(store: Store) -> str:
-    """Print one line per map."""
+    """Results as text, one line per map."""
     lines = [f"{'':28} {'excess':>14} {'dense':>6} {'chance':>6} {'round':>6}"]
     for key, r in store.records.items():
         if r["status"] != "ok":

@@ -40,7 +40,7 @@ def main() -> None:
             title=f"{name} by Mercat, detail={detail}",
             point_loss=model.point_loss_,
         )
-        print(f"Explore it: {page.resolve()}", end="\n\n")
+        print(f"Explorer: {page.resolve()}", end="\n\n")
     figure.savefig(folder / "maps.png", dpi=110)
     print(f"Maps: {(folder / 'maps.png').resolve()}")
 

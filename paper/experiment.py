@@ -32,7 +32,7 @@ N_LOSS = 900  # number of points whose triples are used for the loss
 class Task(NamedTuple):
     """One embedding to compute."""
 
-    name: str  # of the set
+    name: str  # name of the set
     method: str
     seed: int
     neighbors: int | None = None

@@ -166,7 +166,7 @@ class Loss(NamedTuple):
     name: str
     measure: str
     ours: Score  # the default's
-    best: tuple[str, Score]  # of the values of `detail`
+    best: tuple[str, Score]  # best score over the values of `detail`
     rivals: list[Better]  # the best first
 
 

@@ -173,9 +173,9 @@ def _theorem2(rows: Any) -> str:
         f"**Theorem 2.** With {unequal}, the naive estimator is biased for any strength of the signal: at "
         f"strength {last}, its mean error is {shown(at['naive'])} rad, and that of the singular vectors "
         f"{shown(at['singular vectors'], 3)} rad. The bias in the proof comes from the unequal strengths, so "
-        f"principal components, which Algorithm 1 uses, have it, too ({shown(at['components'])} rad): they "
-        "estimate the angles of the signal in the data, in which factors are weighted by their strengths, "
-        "not the angles of the orthonormal factors. With equal strengths, their error is small "
+        f"principal components, which Algorithm 1 uses, are biased, too ({shown(at['components'])} rad): "
+        "they estimate the angles of the signal in the data, in which factors are weighted by their "
+        "strengths, not the angles of the orthonormal factors. With equal strengths, their error is small "
         f"({shown(same['components'], 3)} rad; naive estimator: {shown(same['naive'], 3)} rad).\n\n"
     )
 

@@ -24,7 +24,9 @@ def find_chromium():
     for name in (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"):
         if name and shutil.which(name):
             return shutil.which(name)
-    return missing("No Chromium: run `make browser`, or name one in the variable CHROMIUM.")
+    return missing(
+        "No Chromium: run `make browser`, or name one in the environment variable CHROMIUM."
+    )
 
 
 @pytest.fixture(scope="module")

@@ -99,7 +99,7 @@ def test_embed_writes_the_map_of_the_estimator(data, tmp_path):
     np.testing.assert_allclose(np.cos(latitude) * np.cos(longitude), frame["x"], atol=1e-12)
     np.testing.assert_allclose(np.sin(latitude), frame["z"], atol=1e-12)
     assert "60 points of 5 columns (f0, f1, f2, f3, f4)" in text
-    assert "Angles correlate by" in text
+    assert "Correlation of angles: " in text
     assert f"embedding  {tmp_path / 'map.csv'}" in text
 
 
@@ -146,9 +146,9 @@ def test_embed_prints_the_number_of_components_kept(data, tmp_path):
     out = tmp_path / "map.npy"
     text = succeed("embed", data, "-o", out, "--n-spectral", "auto")
     kept = len(Mercat(n_spectral="auto", random_state=0).fit(X).components_)
-    assert f"Angles in the {kept} principal components kept correlate by" in text
+    assert f"Correlation of angles in the {kept} principal components kept: " in text
     text = succeed("embed", data, "-o", out, "--force", "--n-spectral", "1")
-    assert "Angles in the 1 principal component kept correlate by" in text
+    assert "Correlation of angles in the 1 principal component kept: " in text
     facts = json.loads(succeed("embed", data, "-o", out, "--force", "--n-spectral", "4", "--json"))
     assert (facts["n_features"], facts["n_components"]) == (5, 4)
 
@@ -561,7 +561,7 @@ def test_devices_pipes_and_loops_are_neither_read_nor_replaced(data, tmp_path):
         (["--html", "a.html", "--save-model", "a.html"], 2, "a.html"),
         (["--label", "kin"], 2, "Did you mean 'kind'?"),
         (["--drop", "q"], 2, "'--drop'"),
-        (["--label", "kind", "--label", "f0"], 2, "'--label': may be given once"),
+        (["--label", "kind", "--label", "f0"], 2, "'--label': may be given only once"),
         (["--delimiter", "::"], 2, "'--delimiter'"),
         (["--delimiter", ""], 2, "got ''"),
         (["--delimiter", '"'], 2, "'--delimiter'"),
@@ -627,9 +627,9 @@ def test_too_few_rows_are_refused(tmp_path):
     (tmp_path / "few.csv").write_text("a,b\n1,2\n3,5\n")
     code, _, err = call("embed", tmp_path / "few.csv")
     assert code == 3
-    assert "few.csv has 2 rows, and a map needs at least 4" in err
+    assert "few.csv has 2 rows, but a map needs at least 4" in err
     np.save(tmp_path / "one.npy", [[1.0, 2.0]])
-    assert "one.npy has 1 row, and" in call("embed", tmp_path / "one.npy")[2]
+    assert "one.npy has 1 row, but" in call("embed", tmp_path / "one.npy")[2]
 
 
 def test_a_tab_can_be_typed(tmp_path):
@@ -739,7 +739,7 @@ def test_transform_names_mismatches(data, tmp_path):
     np.save(tmp_path / "less.npy", X[:, :3])
     code, _, err = call("transform", model, tmp_path / "less.npy")
     assert code == 3
-    assert "has 3 columns of numbers, and" in err
+    assert "has 3 columns of numbers, but" in err
     FRAME.assign(f2="tall").to_csv(tmp_path / "text.csv", index=False)
     code, _, err = call("transform", model, tmp_path / "text.csv")
     assert code == 3
@@ -812,14 +812,14 @@ def test_evaluate_refuses_other_rows(data, tmp_path):
     frame.iloc[:50].to_csv(out, index=False)
     code, _, err = call("evaluate", data, out)
     assert code == 3
-    assert "has 60 rows, and" in err
+    assert "has 60 rows, but" in err
     frame.assign(y=np.nan).to_csv(out, index=False)
     code, _, err = call("evaluate", data, out)
     assert code == 3
     assert "line 2, column 'y': the coordinate is missing" in err
     code, _, err = call("evaluate", data, data)
     assert code == 3
-    assert "Is it the data?" in err
+    assert "Does it hold the data?" in err
 
 
 def test_known_fractions_that_differ_are_measurements_and_whole_numbers_are_classes(data, tmp_path):
@@ -843,7 +843,7 @@ def test_rows_without_a_label_do_not_count_in_the_measures_of_classes(data, tmp_
     frame.to_csv(gaps := tmp_path / "gaps.csv", index=False)
     code, text, err = call("evaluate", gaps, out, "--label", "kind", "--json")
     assert code == 0
-    assert f"10 of {len(frame)} rows have no label 'kind' and do not count" in err
+    assert f"10 of {len(frame)} rows have no value in the column 'kind' and are left out" in err
     measures = json.loads(text)["measures"]
     known = metrics.knn_accuracy(pd.read_csv(out)[["x", "y", "z"]][10:], frame["kind"][10:])
     np.testing.assert_allclose(measures["knn_accuracy"]["score"], known)
@@ -852,7 +852,7 @@ def test_rows_without_a_label_do_not_count_in_the_measures_of_classes(data, tmp_
     frame.to_csv(gaps, index=False)
     code, _, err = call("evaluate", gaps, out, "--label", "kind")
     assert code == 3
-    assert "fewer than 3 rows have a label 'kind'" in err
+    assert "fewer than 3 rows have a value in the column 'kind'" in err
 
 
 def test_json_without_outputs_says_that_no_map_is_written(data, tmp_path):
@@ -923,7 +923,7 @@ def test_view_writes_and_opens_a_page(data, tmp_path, monkeypatch):
     monkeypatch.setattr("webbrowser.open", lambda uri: False)
     code, _, err = call("view", out)
     assert code == 0
-    assert "No browser could be opened. Open" in err
+    assert "No browser could be started. Open" in err
     for points, fault in (
         (X[:, :2], rf"flat\.npy .*unit vectors.*\({N}, 2\)"),
         (
@@ -1016,7 +1016,7 @@ def test_compare_prepares_rows_for_the_metric_for_all_methods(data, tmp_path):
     ):
         scores = {k: v["score"] for k, v in methods[title]["measures"].items()}
         assert scores == pytest.approx(dict(metrics.report(rows, Y, k=10)), abs=1e-3)
-    assert "compared by cosine" in report.read_text(encoding="utf-8")
+    assert "compared by the metric cosine" in report.read_text(encoding="utf-8")
 
 
 def test_imports_are_not_timed(monkeypatch):
@@ -1104,7 +1104,7 @@ def test_every_command_has_help_with_examples(command):
 
 
 def test_the_seed_of_evaluate_is_not_that_of_a_map():
-    assert "Seed of the sample." in succeed("evaluate", "--help")
+    assert "Seed for the sample of points." in succeed("evaluate", "--help")
 
 
 def test_completion_writes_a_script_for_each_shell():

@@ -159,7 +159,7 @@ def test_formatted_numbers_are_noted(read, case):
     frame.to_csv(read.folder / "p.csv", index=False)
     table = read("p.csv")
     assert (table.features, table.ids) == (["height"], None)
-    assert f"Column price ({FORMATTED[case]!r}) looks like numbers, and is text" in read.said
+    assert f"Column price ({FORMATTED[case]!r}) looks like numbers but is text" in read.said
     assert "--meta price" in read.said
     assert read("p.csv", meta=("price",)).features == ["height"]
     assert read.said == ""
@@ -169,7 +169,7 @@ def test_formatted_numbers_that_all_differ_do_not_name_the_rows(read):
     text = "price;share;a\n" + rows(20, lambda k: f"{k + 1}.000,{k};{k}%;{k * k},5")
     table = read("p.csv", text)
     assert (table.features, table.ids) == (["a"], None)
-    assert "Columns price ('1.000,0'), share ('0%') look like numbers, and are text" in read.said
+    assert "Columns price ('1.000,0'), share ('0%') look like numbers but are text" in read.said
 
 
 @pytest.mark.parametrize(
@@ -412,7 +412,7 @@ def test_text_columns_of_dates_are_shown_as_dates(texts, times):
 BROKEN = {
     "nothing": ("e.csv", "", "e.csv is empty"),
     "blank": ("e.csv", "\n \n", "e.csv is empty"),
-    "header only": ("h.csv", "a,b\n", "h.csv has a header and no rows"),
+    "header only": ("h.csv", "a,b\n", "h.csv has a header but no rows"),
     "missing": ("m.csv", "a,b\n1,2\n3,\n5,6\n", "m.csv, line 3, column 'b': the number is missing"),
     "text": ("x.csv", "a,b\n1,2\n3,4x\n5,6\n", "x.csv, line 3, column 'b': '4x' is not a number"),
     "infinite": (
@@ -445,7 +445,7 @@ BROKEN = {
     "latin": ("u.csv", b"a,b\n1,2\n1,\xe9\n", "u.csv, line 3: the byte 0xe9 is not UTF-8"),
     "binary": ("b.csv", b"a,b\n\0\0", "b.csv is not a text file"),
     "no numbers": ("n.csv", "a,b\nx,y\nz,w\n", "n.csv has no numeric column"),
-    "no name": ("k.csv", "a,,b\n1,2,3\n4,5,6\n", "column 2 has values and no name"),
+    "no name": ("k.csv", "a,,b\n1,2,3\n4,5,6\n", "column 2 has values but no name"),
     "quoted line": (
         "ql.csv",
         'a,b\n1,"x\ny"\n\n2,z\n,w\n',

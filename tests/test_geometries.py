@@ -153,7 +153,7 @@ def test_bad_distances_to_landmarks_are_refused():
         Mercat(metric="precomputed").fit(cdist(X[:40], X))
 
 
-def test_a_column_that_has_all_of_the_distances():
+def test_a_column_that_determines_all_distances_is_reported():
     X = table()
     X[:, 2] *= 10_000
     with pytest.warns(mercat.TrustWarning, match=r"Column 2 .*99%"):

@@ -178,4 +178,4 @@ def test_only_one_function_prints_text():
                 "print", "click.echo", "click.secho", "sys.stdout.write", "sys.stderr.write"
             ):  # fmt: skip
                 found.add(path.name)
-    assert found == {"_console.py", "__init__.py"}  # the latter where click is not installed
+    assert found == {"_console.py", "__init__.py"}  # __init__.py: if click is not installed

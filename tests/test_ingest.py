@@ -109,7 +109,7 @@ def test_positions_do_not_depend_on_gene_order_or_other_cells(reference):
     assert list(some.obs["predicted"]) == list(query.obs["predicted"][7:19])
 
 
-def test_labels_are_those_of_scikit_learn_s_classifier(reference):
+def test_labels_equal_those_of_a_scikit_learn_classifier(reference):
     query = cells(80, seed=2)
     del query.obs["kind"]
     tl.ingest(query, reference, obs="kind", n_neighbors=7)

@@ -101,7 +101,7 @@ def test_good_values_are_allowed(name, value):
     ("other", "named"),
     [({}, "objective"), ({"objective": "absolute", "detail": 0.1}, "detail")],
 )
-def test_algorithm1_is_the_paper_s(other, named):
+def test_algorithm1_requires_the_objective_of_the_paper_and_no_detail(other, named):
     with pytest.raises(ValueError, match=f"^solver='algorithm1'.*got {named}="):
         Mercat(solver="algorithm1", **other).fit(X)
 

@@ -1076,7 +1076,7 @@ def test_trust_is_coloured_by_any_attribute():
     with pytest.raises(TypeError, match=r"^uncertainty must be what .*, got int\."):
         plot.trust(model, 3)
     turned = SimpleNamespace(embedding_=model.embedding_[:, [1, 2, 0]], point_loss_=np.ones(60))
-    with pytest.raises(ValueError, match="uncertainty must be of the same map"):
+    with pytest.raises(ValueError, match="uncertainty must belong to the same map"):
         plot.trust(turned, bars)
     with pytest.raises(ValueError, match=r"^by must be one of 'loss', .* or numbers, got \['a'"):
         plot.trust(model, bars, by=["a"] * 60)

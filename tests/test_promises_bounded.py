@@ -23,7 +23,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 # ------------------------------------------------------------------ memory
 
 
-def most_memory(n, d, r=50, n_jobs=1, solved=1000, detail=0.0) -> float:
+def max_memory(n, d, r=50, n_jobs=1, solved=1000, detail=0.0) -> float:
     """The formula of docs/promises.md: maximum bytes in addition to the data.
 
     `solved` is the number of points that are solved together: n_landmarks, or n for solver="exact".
@@ -80,7 +80,7 @@ def test_memory_stays_within_the_formula(case):
     peak = python(MEASURE, json.dumps(given))
     exact = given["solver"] == "exact" or given["n"] <= 2000
     solved = given["n"] if exact else 1000
-    bound = most_memory(
+    bound = max_memory(
         given["n"], given["d"], n_jobs=given["n_jobs"], solved=solved, detail=given["detail"]
     )
     assert peak < bound

@@ -120,7 +120,7 @@ def test_the_frame_has_most_points_on_the_equator_and_tails_in_the_north_and_eas
     assert np.abs(np.median(longitude)) < np.deg2rad(2)
 
 
-def test_of_equally_good_equators_the_first_component_decides():
+def test_the_first_component_decides_between_equally_good_equators():
     """A round map has no longest direction; the data determine east."""
     rng = np.random.default_rng(0)
     angle, radius = rng.uniform(0, 2 * np.pi, 4000), 0.3 * np.sqrt(rng.random(4000))

@@ -129,7 +129,7 @@ def test_detail_uses_the_neighbours_of_scanpy(adata, caplog):
     graph = with_graph(adata, 7)
     with caplog.at_level("INFO"):
         mercat.tl.mercat(adata, detail=0.3)
-    assert "Using the neighbours of adata.obsp['distances']" in caplog.text
+    assert "Using the neighbours in adata.obsp['distances']" in caplog.text
     model = Mercat(detail=0.3, neighbors=graph, random_state=0)
     np.testing.assert_array_equal(
         adata.obsm["X_mercat_sphere"], model.fit_transform(adata.obsm["X_pca"])
@@ -142,12 +142,12 @@ def test_detail_uses_the_neighbours_of_scanpy(adata, caplog):
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (lambda a: with_graph(a, rep="X_other"), "those of X_other, and X_pca is embedded"),
+        (lambda a: with_graph(a, rep="X_other"), "found in X_other, but X_pca is embedded"),
         (lambda a: with_graph(a, n_pcs=5), "5 components"),
         (lambda a: with_graph(a, metric="cosine"), "metric cosine"),
-        (lambda a: a.obsm.update(X_pca=a.obsm["X_pca"][::-1].copy()), "other distances"),
-        (lambda a: a.obsm.update(X_pca=a.X[:, 5:17]), "other distances"),
-        (lambda a: a.uns.pop("neighbors") and a.obsp["distances"].data.fill(1), "other distances"),
+        (lambda a: a.obsm.update(X_pca=a.obsm["X_pca"][::-1].copy()), "distances that differ"),
+        (lambda a: a.obsm.update(X_pca=a.X[:, 5:17]), "distances that differ"),
+        (lambda a: a.uns.pop("neighbors") and a.obsp["distances"].data.fill(1), "that differ"),
     ],
     ids=["representation", "n_pcs", "metric", "order", "components", "foreign"],
 )

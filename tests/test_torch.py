@@ -232,7 +232,7 @@ def test_detail_on_mps_is_refused(monkeypatch):
         mercat(detail=0.3).fit(torch.ones((5, 5), device="mps:0"))
 
 
-def test_a_map_of_distances_says_so_to_tensors():
+def test_a_map_of_distances_places_tensors_in_memory_only():
     X = data(60)
     D = np.linalg.norm(X[:, None] - X, axis=2)
     model = mercat(n_spectral=None, metric="precomputed").fit(D)

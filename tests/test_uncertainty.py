@@ -457,7 +457,7 @@ def test_a_loaded_model_has_the_same_error_bars(fitted, bars, tmp_path):
 def test_repr_summarises_the_result(bars):
     degrees = np.degrees(np.median(bars.spread))
     assert repr(bars).startswith(
-        f"Uncertainty of 1200 points by 6 maps, of stability {bars.stability:.3f}; median spread "
+        f"Uncertainty of 1200 points from 6 maps with stability {bars.stability:.3f}; median spread "
         f"{degrees:.2g} degrees, 0."
     )
     assert set(bars.columns()) < {*FIELDS, "spread"}
@@ -764,7 +764,9 @@ def test_equal_points_have_no_spread_with_detail():
 def test_a_detail_set_after_the_fit_is_refused():
     X = np.random.default_rng(0).normal(size=(60, 6))
     model = Mercat(random_state=0).fit(X).set_params(detail=0.3)
-    with pytest.raises(ValueError, match=r"^detail must be as it was at the fit, got detail=0\.3"):
+    with pytest.raises(
+        ValueError, match=r"^detail must not be changed after the fit, got detail=0\.3"
+    ):
         uncertainty(model, X, n_maps=4)
 
 

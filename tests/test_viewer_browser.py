@@ -67,7 +67,7 @@ def test_the_shader_draws_points_where_the_geometry_puts_them(visit):
         page.clock.run_for(1300)
 
 
-def test_the_back_of_the_globe_shows_dimmed_or_not_at_all(visit):
+def test_points_on_the_back_of_the_globe_are_dimmed_or_hidden(visit):
     page = visit(CENTERS, {"place": NAMES}, theme="dark")
     for key in ("ArrowRight", "ArrowRight", "ArrowRight", "g", "n", "i", "1"):
         page.keyboard.press(key)
@@ -171,7 +171,7 @@ def test_the_inset_can_be_moved_and_turned_but_not_off_the_stage(page):
     assert state(page)["layout"] == "map"  # a drag is not a click
 
 
-def test_unfolding_a_near_view_ends_at_the_near_map(visit):
+def test_unfolding_a_zoomed_globe_ends_at_the_zoomed_map(visit):
     page = visit(nearby(), context={"reduced_motion": "no-preference"})
     hold_still(page)
     chart = bounds(page, "map")
@@ -209,7 +209,7 @@ def test_dragging_the_map_turns_the_globe(page):
     assert spot(page, 0, "globe")[0] > before[0] + 5
 
 
-def test_a_thrown_globe_goes_on_turning(visit):
+def test_a_thrown_globe_continues_to_turn(visit):
     page = visit(*clusters(), context={"reduced_motion": "no-preference"})
     page.keyboard.press("1")
     until(lambda: state(page)["unfold"] == 0)
@@ -245,14 +245,14 @@ def test_the_lasso_selects_the_right_points_on_either_view(page, pane):
     assert page.evaluate("mercat.selection()") == []
 
 
-def test_the_lasso_leaves_the_far_side_alone(page):
+def test_the_lasso_does_not_select_points_on_the_far_side(page):
     page.keyboard.press("1")
     page.keyboard.press("l")
     circle(page, spot(page, 2, "globe"), radius=120)
     assert set(page.evaluate("mercat.selection()")).isdisjoint(range(20, 25))
 
 
-def test_shift_and_drag_is_a_lasso_too(page):
+def test_dragging_with_shift_also_draws_a_lasso(page):
     page.keyboard.down("Shift")
     circle(page, spot(page, 0, "map"))
     page.keyboard.up("Shift")
@@ -260,7 +260,7 @@ def test_shift_and_drag_is_a_lasso_too(page):
 
 
 @pytest.mark.parametrize("pane", ["globe", "map"])
-def test_hovering_shows_the_record(page, pane):
+def test_hovering_shows_the_values_of_the_point(page, pane):
     page.keyboard.press("1" if pane == "globe" else "2")
     page.mouse.move(*spot(page, 7, pane))
     row = state(page)["hover"]
@@ -284,7 +284,7 @@ def test_clicking_pins_and_unpins(page):
     assert state(page)["pins"] == []
 
 
-def test_values_are_hidden_shown_alone_and_all_shown(page):
+def test_values_can_be_hidden_isolated_and_restored(page):
     shown = page.locator(".points")
     assert shown.inner_text() == "30 points"
     value(page, "east").locator(".swatch").click()
@@ -304,7 +304,7 @@ def test_values_are_hidden_shown_alone_and_all_shown(page):
     assert shown.inner_text() == "30 points"
 
 
-def test_colours_follow_any_column(visit):
+def test_points_can_be_coloured_by_any_column(visit):
     points, frame = clusters()
     page = visit(points, frame, point_loss=np.linspace(0, 1, 30))
     names = page.locator(".column-name .name").all_inner_texts()
@@ -329,7 +329,7 @@ def test_colours_follow_any_column(visit):
     assert column(page, "rank").locator(".histogram").is_visible()
 
 
-def test_search_selects_and_turns_to_what_it_finds(page):
+def test_search_selects_matches_and_turns_to_them(page):
     page.keyboard.press("/")
     page.keyboard.type("BACK")
     page.locator(".found").get_by_role("option", name="back").wait_for()
@@ -353,7 +353,7 @@ KEYS_AT_ONCE = """([text, ...keys]) => {
 }"""
 
 
-def test_keys_meet_the_list_of_the_text_as_it_stands(page):
+def test_keys_use_the_list_of_the_current_search_text(page):
     box = page.get_by_label("Search labels")
     box.fill("st")
     page.locator(".found").get_by_role("option", name="west").wait_for()
@@ -371,7 +371,7 @@ def test_keys_meet_the_list_of_the_text_as_it_stands(page):
     assert page.evaluate("mercat.selection()") == []
 
 
-def test_finding_a_label_without_points_leaves_the_view_where_it_is(visit):
+def test_finding_a_label_without_points_does_not_move_the_view(visit):
     points, frame = clusters()
     place = pd.Categorical(frame["place"], categories=[*NAMES, "nowhere"])
     page = visit(points, pd.DataFrame({"place": place}))
@@ -383,7 +383,7 @@ def test_finding_a_label_without_points_leaves_the_view_where_it_is(visit):
     assert page.evaluate("mercat.view()") == before
 
 
-def test_zoom_keeps_the_place_and_pan_moves_the_plane(page):
+def test_zooming_keeps_the_position_and_panning_moves_the_plane(page):
     at = spot(page, 7, "map")
     page.mouse.move(*at)
     page.mouse.wheel(0, -400)
@@ -397,7 +397,7 @@ def test_zoom_keeps_the_place_and_pan_moves_the_plane(page):
     assert page.evaluate("mercat.view().rotation") == [0, 0, 0]
 
 
-def test_a_double_click_brings_a_place_to_the_middle(page):
+def test_a_double_click_centres_a_position(page):
     page.mouse.dblclick(*spot(page, 15, "map"))
     _, latitude, _ = page.evaluate("mercat.view()")["rotation"]
     assert abs(latitude - math.radians(50)) < 0.1
@@ -411,7 +411,7 @@ def test_selections_follow_the_projection(page):
     assert page.evaluate("mercat.selection()") == list(range(5, 10))
 
 
-def test_points_past_the_edge_of_mercator_are_counted(visit):
+def test_points_beyond_the_edge_of_mercator_are_counted(visit):
     page = visit(np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]]))
     note = page.locator(".note.beyond")
     until(lambda: note.inner_text().startswith("2 points beyond the edge"))
@@ -428,7 +428,7 @@ def test_the_theme_changes_the_stage_and_the_controls(page):
     assert page.locator("#mercat").get_attribute("data-theme") == "light"
 
 
-def test_auto_follows_the_reader_s_system(visit):
+def test_the_auto_theme_follows_the_system_of_the_reader(visit):
     page = visit(*clusters(), context={"color_scheme": "light"})
     assert state(page)["theme"] == "light"
 
@@ -467,7 +467,7 @@ def test_an_address_that_names_no_theme_changes_nothing(browser, tmp_path, wish)
     page.close()
 
 
-def test_the_picture_has_both_views_a_title_and_a_key(page, tmp_path):
+def test_the_picture_has_both_views_a_title_and_a_legend(page, tmp_path):
     from PIL import Image
 
     with page.expect_download() as download:
@@ -543,7 +543,7 @@ def test_every_control_has_a_name(page):
     assert nameless == 0
 
 
-def test_fingers_turn_pinch_and_pin(visit):
+def test_touch_gestures_turn_zoom_and_pin(visit):
     phone = {"viewport": {"width": 390, "height": 780}, "has_touch": True, "is_mobile": True}
     page = visit(*clusters(), context=phone)
     page.touchscreen.tap(*spot(page, 7))
@@ -603,7 +603,7 @@ def test_nothing_is_cut_off_at_any_width(visit, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_a_lost_graphics_context_comes_back(page):
+def test_a_lost_graphics_context_is_restored(page):
     page.keyboard.press("n")
     page.mouse.move(2, 2)
     at = spot(page, 15, "map")
@@ -627,7 +627,7 @@ def test_a_lost_graphics_context_comes_back(page):
 HOSTILE = "</script><script>window.hurt=1</script><img src=x onerror='window.hurt=2'>\"'&<b>"
 
 
-def test_hostile_text_runs_nothing_and_reads_as_it_is(visit):
+def test_hostile_text_is_shown_unchanged_and_not_run(visit):
     points, _ = clusters()
     frame = {HOSTILE: [HOSTILE] * 30, "javascript:hurt()": ["<svg onload=window.hurt=3>"] * 30}
     page = visit(points, frame, title=HOSTILE)
@@ -671,7 +671,7 @@ def test_the_policy_stops_scripts_and_requests(browser, tmp_path):
     page.close()
 
 
-def test_the_widget_renders_and_talks_to_its_model(browser):
+def test_the_widget_renders_and_exchanges_data_with_its_model(browser):
     pytest.importorskip("anywidget", reason='needs anywidget: pip install "mercat[viewer]"')
     from mercat.viewer import Explorer
 
@@ -745,7 +745,7 @@ def within_decagon(view, radius):
     return (view[:, 0] > 0) & (across.max(axis=1) < radius * math.cos(math.pi / 10))
 
 
-def test_a_hundred_thousand_points_load_small_and_stay_responsive(visit):
+def test_a_hundred_thousand_points_need_little_memory_and_stay_responsive(visit):
     n = 100_000
     kinds = np.arange(n) * 12 // n
     frame = {"kind": [f"kind {k}" for k in kinds], "value": np.linspace(0, 1, n)}

@@ -66,7 +66,7 @@ console.log(JSON.stringify({ numbers, classes, gamma: gamma.map(([a, x]) => logU
 """
 
 
-def test_the_explorer_s_p_values_are_scipy_s(node):
+def test_p_values_of_the_explorer_equal_those_of_scipy(node):
     rng = np.random.default_rng(0)
     inside = np.arange(400) < 130
     values = [rng.normal(size=400) + inside, rng.poisson(1.0, 400) + 0.2 * inside, rng.random(400)]
@@ -92,7 +92,7 @@ def test_the_explorer_s_p_values_are_scipy_s(node):
     assert found["gamma"][-1] == pytest.approx(np.log(2) + stats.norm.logsf(40.0))  # p = 1e-349
 
 
-def test_the_explorer_s_maps_are_those_of_python(node):
+def test_projections_of_the_explorer_equal_those_of_python(node):
     Y = np.random.default_rng(0).normal(size=(50, 3))
     Y /= np.linalg.norm(Y, axis=1, keepdims=True)
     assert np.abs(Y[:, 2]).max() < np.sin(np.deg2rad(85))  # where the explorer's Mercator ends
@@ -120,7 +120,7 @@ def test_the_committed_bundle_is_what_the_source_builds(node, tmp_path):
         )
 
 
-def test_the_bundle_can_stand_inside_a_page():
+def test_the_bundle_can_be_embedded_in_a_page():
     committed = files("mercat.viewer") / "static"
     script = (committed / "viewer.js").read_text(encoding="utf-8")
     style = (committed / "style.css").read_text(encoding="utf-8")

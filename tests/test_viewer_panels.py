@@ -64,7 +64,7 @@ def many(n=4000, seed=0):
     )
 
 
-def test_every_kind_of_column_has_its_chart(visit):
+def test_every_kind_of_column_has_a_chart(visit):
     page = visit(*many())
     for name in ("size", "day"):
         assert column(page, name).locator(".histogram").is_visible()
@@ -80,7 +80,7 @@ def test_every_kind_of_column_has_its_chart(visit):
     assert page.evaluate("mercat.selection()") == [17]
 
 
-def test_filters_of_several_columns_cross(visit):
+def test_filters_of_several_columns_are_combined(visit):
     points, frame = many()
     page = visit(points, frame)
     brush(page, "size", 0.5, 0.999)
@@ -114,7 +114,7 @@ def test_filters_of_several_columns_cross(visit):
     assert shown(page) == len(frame)
 
 
-def test_a_brush_moves_by_its_ends_and_its_middle_and_a_click_takes_it_away(visit):
+def test_a_brush_is_moved_by_its_ends_and_its_middle_and_removed_by_a_click(visit):
     points, frame = many()
     page = visit(points, frame)
     brush(page, "day", 0.25, 0.5)
@@ -131,7 +131,7 @@ def test_a_brush_moves_by_its_ends_and_its_middle_and_a_click_takes_it_away(visi
     assert shown(page) == 4000
 
 
-def test_the_keyboard_brushes_too(visit):
+def test_brushes_can_be_set_by_keyboard(visit):
     points, frame = many()
     page = visit(points, frame)
     page.get_by_role("slider", name="Least size shown").focus()
@@ -155,7 +155,7 @@ def test_missing_numbers_are_hidden_by_a_brush_and_by_their_button(visit):
     assert shown(page) == 15
 
 
-def test_a_list_of_values_is_one_stop_of_the_tab_key(page):
+def test_a_list_of_values_is_a_single_tab_stop(page):
     page.get_by_role("button", name="Colour by place").focus()
     page.keyboard.press("Tab")
     inside = "document.activeElement.closest('.values') !== null"
@@ -188,7 +188,7 @@ def classes(k, n=None):
     return fibonacci_grid(n, np), {"class": [f"class {i * k // n:03}" for i in range(n)]}
 
 
-def test_thirty_classes_are_listed_without_a_box_that_scrolls(visit):
+def test_thirty_classes_are_listed_without_scrolling(visit):
     page = visit(*classes(30), context={"viewport": {"width": 1280, "height": 1100}})
     options = page.locator(".values [role=option]")
     assert options.count() == 30
@@ -197,7 +197,7 @@ def test_thirty_classes_are_listed_without_a_box_that_scrolls(visit):
     )
 
 
-def test_five_hundred_classes_can_be_searched_and_all_be_listed(visit):
+def test_five_hundred_classes_can_be_searched_and_listed_completely(visit):
     page = visit(*classes(500))
     color_by(page, "class")
     options = page.locator(".values [role=option]")
@@ -237,7 +237,7 @@ def ink(page, region):
     return pixels(page, region, "a > 0")
 
 
-def test_more_than_forty_classes_have_names_and_more_of_them_nearer(visit):
+def test_more_of_over_forty_classes_are_named_when_zoomed_in(visit):
     page = visit(*classes(60))
     note = page.locator(".names-left")
     until(lambda: note.is_visible())
@@ -250,7 +250,7 @@ def test_more_than_forty_classes_have_names_and_more_of_them_nearer(visit):
     until(lambda: not note.is_visible() or int(note.inner_text().split()[0]) < left)
 
 
-def test_a_name_wider_than_the_stage_is_written_all_the_same(visit):
+def test_a_name_wider_than_the_stage_is_still_written(visit):
     points, _ = clusters()
     phone = {"viewport": {"width": 390, "height": 700}}
     page = visit(
@@ -263,7 +263,7 @@ def test_a_name_wider_than_the_stage_is_written_all_the_same(visit):
     until(lambda: ink(page, [0, 0, int(box["width"]), int(box["height"]) - 150]) > 300)
 
 
-def test_a_single_point_that_is_found_is_ringed_and_zoomed_to(page):
+def test_a_single_match_is_ringed_and_zoomed_to(page):
     before = page.evaluate("mercat.view().map[0]")
     page.get_by_label("Search labels").fill("note 12")
     page.locator(".found").get_by_role("option", name="note 12").wait_for()
@@ -277,7 +277,7 @@ def test_a_single_point_that_is_found_is_ringed_and_zoomed_to(page):
     until(lambda: 60 < ink(page, [int(x - box["x"]) - 12, int(y - box["y"]) - 12, 24, 24]) < 500)
 
 
-def test_enter_selects_the_whole_match_alone(visit):
+def test_enter_selects_only_the_exact_match(visit):
     points, _ = clusters()
     page = visit(points, {"type": ["T", "T cell", "NK T"] * 10})
     search = page.get_by_label("Search labels")
@@ -308,7 +308,7 @@ def test_numbers_and_rows_are_found(visit):
     assert page.evaluate("mercat.selection()") == [12]
 
 
-def test_a_selection_says_something_of_numbers(page):
+def test_a_selection_summarises_numbers(page):
     color_by(page, "height")
     page.keyboard.press("l")
     circle(page, spot(page, 12))
@@ -318,7 +318,7 @@ def test_a_selection_says_something_of_numbers(page):
     assert "5 to 7" in text
 
 
-def test_a_selection_of_many_classes_says_how_many_more(visit):
+def test_a_selection_of_many_classes_counts_those_not_listed(visit):
     page = visit(*classes(40, 80))
     page.keyboard.press("l")
     box = page.locator(".stage").bounding_box()
@@ -346,7 +346,7 @@ def test_the_table_lists_the_selected_rows(page):
     assert page.evaluate("mercat.view().map[0]") > 1.5
 
 
-def test_a_lasso_that_escape_takes_away_leaves_nothing(page):
+def test_a_lasso_cancelled_by_escape_leaves_nothing(page):
     page.keyboard.press("n")
     page.keyboard.press("l")
     x, y = spot(page, 7)
@@ -365,7 +365,7 @@ def test_a_lasso_that_escape_takes_away_leaves_nothing(page):
     until(lambda: ink(page, region) == 0)
 
 
-def test_a_first_visitor_is_told_what_nearness_means_once(visit):
+def test_the_note_for_first_visitors_is_shown_once(visit):
     page = visit(*clusters())
     hint = page.locator(".hint")
     assert "Nearby points are similar" in hint.inner_text()
@@ -382,7 +382,7 @@ def test_there_is_one_main_landmark(page):
     assert page.get_by_role("main").locator(".stage").count() == 1
 
 
-def test_several_embeddings_morph_and_keep_what_was_chosen(visit):
+def test_switching_embeddings_keeps_selection_and_colours(visit):
     points, frame = clusters()
     flat = np.stack([np.arange(30.0), np.arange(30) % 5], axis=1)
     other = np.roll(points, 5, axis=0)
@@ -414,7 +414,7 @@ def test_several_embeddings_morph_and_keep_what_was_chosen(visit):
     page.keyboard.press("Control+z")
 
 
-def test_an_embedding_opens_in_the_view_that_it_fills_unless_one_has_moved(visit):
+def test_an_embedding_opens_in_its_home_view_unless_the_view_has_moved(visit):
     rng = np.random.default_rng(0)
 
     def patch(reach):
@@ -440,7 +440,7 @@ def test_an_embedding_opens_in_the_view_that_it_fills_unless_one_has_moved(visit
     assert page.evaluate("mercat.view().map") == before
 
 
-def test_the_plane_is_moved_by_a_tool_of_that_name(visit):
+def test_the_move_tool_moves_the_plane(visit):
     points, frame = clusters()
     page = visit({"map": points, "UMAP": points[:, :2]}, frame)
     tool = page.locator("[data-value=turn]")
@@ -450,7 +450,7 @@ def test_the_plane_is_moved_by_a_tool_of_that_name(visit):
     assert "move" in tool.get_attribute("aria-label")
 
 
-def test_the_points_are_drawn_on_the_way_and_where_they_arrive(visit):
+def test_points_are_drawn_during_and_after_a_transition(visit):
     flat = np.array([[0.0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1]])
     frame = {"place": NAMES}
     page = visit(
@@ -482,7 +482,7 @@ def pancreas(n=600, g=50):
     return fibonacci_grid(n, np), frame, (matrix, [f"Gene{k}" for k in range(g)])
 
 
-def test_genes_are_found_give_colours_filter_and_close(visit):
+def test_genes_can_be_found_coloured_by_filtered_and_closed(visit):
     points, frame, genes = pancreas()
     page = visit(points, frame, genes=genes)
     page.get_by_label("Find a column or one of 50 genes").fill("gene7")
@@ -502,7 +502,7 @@ def test_genes_are_found_give_colours_filter_and_close(visit):
     assert state(page)["colorBy"] == 2 + 12
 
 
-def test_classes_that_were_asked_for_keep_their_names_beside_other_colours(visit):
+def test_classes_that_colour_the_first_view_keep_their_names(visit):
     points, frame = clusters()
     page = visit(points, frame, color="place")
     names = set(page.evaluate("mercat.names()"))
@@ -511,7 +511,7 @@ def test_classes_that_were_asked_for_keep_their_names_beside_other_colours(visit
     assert set(page.evaluate("mercat.names()")) == names
 
 
-def test_a_is_compared_with_b_over_columns_and_genes(visit, tmp_path):
+def test_two_sets_are_compared_over_columns_and_genes(visit, tmp_path):
     points, frame, genes = pancreas()
     page = visit(points, frame, genes=genes)
     page.get_by_label("Search labels").fill("alpha")
@@ -567,7 +567,7 @@ def test_a_is_compared_with_b_over_columns_and_genes(visit, tmp_path):
     assert panel.locator(".sets li").count() == 0
 
 
-def test_a_dot_of_the_volcano_colours_and_sets_that_overlap_have_no_p(visit):
+def test_a_dot_of_the_volcano_plot_sets_colours_and_overlapping_sets_have_no_p_values(visit):
     points, frame, genes = pancreas()
     page = visit(points, frame, genes=genes)
     page.get_by_label("Search labels").fill("alpha")
@@ -631,7 +631,7 @@ def test_lines_lead_to_neighbours_in_the_data_and_torn_ones_are_red(visit):
     until(lambda: reddish(page, whole) == 0)
 
 
-def test_pointing_at_a_point_draws_its_ellipse_and_its_other_place(visit):
+def test_hovering_draws_the_ellipse_and_the_alternative_position(visit):
     """The next four points are at the ends of the axes of the first, the last at its alternative position."""
     _, bars = error_bars(6)
     places = np.tile([1.0, 0.0, 0.0], (6, 1))
@@ -713,7 +713,7 @@ def test_contours_are_drawn_at_rest_where_points_are_dense(visit):
     until(lambda: ink(page, whole) == 0)
 
 
-def test_the_address_holds_the_state_and_a_link_opens_it(visit, browser):
+def test_the_url_contains_the_state_and_a_link_restores_it(visit, browser):
     points, frame = clusters()
     page = visit({"a": points, "b": points[:, :2]}, frame)
     page.keyboard.press("l")

@@ -70,7 +70,7 @@ def test_regions_are_named_by_classes_numbers_dates_and_genes():
     }  # visible at first, since no gene distinguishes a larger region
 
 
-def test_nothing_is_named_where_nothing_differs_or_little_is_known():
+def test_regions_without_distinguishing_or_known_values_have_no_names():
     points, _, _, rng = tree()
     assert regions(points, {"noise": rng.random(len(points))}) == []
     assert regions(points, None) == []
@@ -99,7 +99,7 @@ def names(page):
     return set(page.evaluate("mercat.names()"))
 
 
-def test_nearer_one_reads_finer_names_and_no_longer_the_coarse(visit):
+def test_zooming_in_replaces_coarse_names_by_finer_ones(visit):
     points, continent, island, _ = tree()
     frame = {
         "continent": np.array(["Africa", "America"])[continent],

@@ -51,7 +51,7 @@ def main() -> None:
     X = torch.as_tensor(rng.normal(size=(n, 13)).astype(np.float32))
     X[3] = X[10]
     Y = torch.as_tensor(normalize(rng.normal(size=(n, 3))).astype(np.float32))
-    assert device.take(X)
+    assert device.supports(X)
     rows = np.arange(0, 330, 10)
     anchors = anchors_at(X[rows], Y[rows], 1e-4)
     pairs = pairs_of(X, anchors)

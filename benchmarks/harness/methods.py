@@ -122,11 +122,11 @@ def embed(method, X, seed, options=None, neighbors=None, paper=True):
     ----------
     seed : int or None
         None uses all cores; results may then differ between runs.
-    options : dict, optional
+    options : dict or None, default=None
         Keyword arguments of the method, which take precedence over all others.
-    neighbors : int, optional
-        Size of the neighbourhood, passed under the name used by the method.
-    paper : bool
+    neighbors : int or None, default=None
+        Size of the neighbourhood, passed under the name used by the method; None for the default.
+    paper : bool, default=True
         Whether to use the paper's settings rather than the method's own defaults.
     """
     keywords = dict(PAPER.get(method, {})) if paper else {}

@@ -477,7 +477,7 @@ def _dial_table(found: Mapping[str, Any], titles: Mapping[str, str]) -> str:
 
 
 def peers_table(found: Mapping[str, Any]) -> str:
-    """For each set and peer, the value of `detail` with the largest smallest margin, and its margins."""
+    """For each set and peer, the value of `detail` whose smallest margin is largest, and its margins."""
     rows, close, better = [], [], []
     for key, entry in summarize(found).items():
         name, method = key.split("/")

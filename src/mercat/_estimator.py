@@ -71,7 +71,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         min(30, n // 3). Alternatively, a graph whose stored entries are the edges from each point (row) to
         its neighbours; their values are ignored, so scanpy's distances and connectivities both work.
     n_detail : int or None, default=None
-        Number of rows sampled for `detail`; the others are placed among them as by `transform`. None means
+        Number of rows sampled for `detail`; the others are placed among them as `transform` does. None means
         all rows of data in memory or on a device, and at most 1,000,000 rows of a Dask array or memory map.
         The sample must fit in memory.
     n_spectral : int, "auto" or None, default=50
@@ -227,7 +227,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X : array, sparse matrix, data frame, Dask array or torch tensor of shape (n, n_features)
             The data; for metric="precomputed", distances of shape (n, n) or (n, n_landmarks).
         y : ignored
-        align_to : Mercat or array of shape (n, 3), optional
+        align_to : Mercat, array of shape (n, 3) or None, default=None
             Another map of some of the points, to stay close to: a fitted model whose training data are the
             first rows of X, or unit vectors, with NaN in the rows of points that are not on that map. The fit
             starts from that map and moves points only as far as the angles require. The result is rotated or

@@ -24,7 +24,7 @@ from ._anndata.keys import (
     loss_column,
     map_of,
     require_anndata,
-    short_of,
+    short_name,
     sphere_key,
     sphere_of,
 )
@@ -102,24 +102,25 @@ def map(
     Parameters
     ----------
     adata : AnnData
-        With an embedding by `mercat.tl.mercat`.
-    color : str or list of str or None, optional
+        Data with an embedding computed by `mercat.tl.mercat`.
+    color : str, list of str or None, default=None
         Columns of ``adata.obs`` or genes to colour by, one panel for each. None draws a panel without
         colours.
     basis : str, default="mercat"
-        Which map: a key of ``adata.obsm``, with or without its ``X_``. The unit vectors under this key
+        Key of the map in ``adata.obsm``, with or without its ``X_``. The unit vectors under this key
         followed by ``_sphere`` are drawn, or those under the key itself.
-    layer : str or list of str or None, optional
-        Layer to take genes from, one for all panels or one per panel.
+    layer : str, list of str or None, default=None
+        Layer to take genes from, one for all panels or one per panel. None means ``adata.raw`` or
+        ``adata.X``, depending on `use_raw`.
     use_raw : bool, optional
         Whether to take genes from ``adata.raw``. Default: True if it exists and no layer is given.
-    gene_symbols : str, optional
+    gene_symbols : str or None, default=None
         Column of ``adata.var`` with alternative gene names that `color` may use.
-    mask_obs : array of bool, or str, optional
+    mask_obs : array of bool, str or None, default=None
         Cells to colour, or a column of ``adata.obs`` that marks them; others are drawn like cells without
-        a value.
-    groups : str or list of str, optional
-        Categories to colour; others are drawn like cells without a value.
+        a value. None means all cells.
+    groups : str, list of str or None, default=None
+        Categories to colour; others are drawn like cells without a value. None means all categories.
     sort_order : bool, default=True
         Whether to draw cells with high values on top.
     cmap, color_map : str or Colormap, optional
@@ -128,8 +129,9 @@ def map(
         Colours of categories, as in `mercat.plot.map`. Default: those stored in ``adata.uns`` by scanpy;
         new colours are stored there.
     vmin, vmax, vcenter : float, str or function, or list of them, optional
-        Ends and middle of the scale for numbers: a number, a percentile such as ``"p99"``, or a function
-        of the values; one for all panels or one per panel.
+        Limits and centre of the colour scale for numeric values, each a number, a percentile such as
+        ``"p99"``, or a function of the values; one for all panels or a list with one per panel. Default:
+        the smallest and the largest value, and no centre.
     na_color : color, default="lightgray"
         Colour of cells without a value.
     size, s : float, optional
@@ -146,7 +148,7 @@ def map(
         "right margin", "on data" (names on the map, without overlaps), a location within the axes such as
         "upper left", or "none".
     legend_fontsize : float or str, optional
-        Font size of the legend or of the names on the map.
+        Font size of the legend or of the names on the map. Default: "small", or less in narrow panels.
     legend_fontweight : str or int, optional
         Font weight, such as "bold". Default: bold for names on the map.
     legend_fontoutline : float, optional
@@ -162,17 +164,18 @@ def map(
     ncols : int, optional
         Number of panels per row. Default: up to three.
     wspace : float, optional
-        Space between panels, as a fraction of their width.
+        Space between panels, as a fraction of their width. Default: as little as labels need.
     ax : matplotlib Axes, optional
         Axes to draw on, for a single panel. Default: a new figure, with panels of the size set by
         ``sc.set_figure_params``.
-    show : bool, optional
-        Whether to show the figure now and return nothing.
-    save : bool, str or path, optional
-        True or the end of a file name, as in scanpy: ``"_types.pdf"`` writes ``figures/mercat_types.pdf``
-        with the folder and format of ``sc.settings``. A `Path` is used unchanged.
-    return_fig : bool, optional
-        Whether to return the figure instead of the axes.
+    show : bool or None, default=None
+        Whether to show the figure now and return None. None means False.
+    save : bool, str, path or None, default=None
+        Whether to save the figure, or the end of its file name, as in scanpy: ``"_types.pdf"`` writes
+        ``figures/mercat_types.pdf``. The folder and the default format are those of ``sc.settings``. A `Path`
+        is used unchanged. None means False.
+    return_fig : bool or None, default=None
+        Whether to return the figure instead of the axes. None means False.
     components
         Not supported: a map of the sphere has no pairs of components. Use `center` to rotate it.
 
@@ -286,24 +289,26 @@ def explore(
     Parameters
     ----------
     adata : AnnData
-        With an embedding by `mercat.tl.mercat`. Results of `mercat.tl.uncertainty` are shown if present.
-    path : path-like, optional
-        HTML file to write. Default: return a widget (``pip install "mercat[viewer]"``).
+        Data with an embedding computed by `mercat.tl.mercat`. Results of `mercat.tl.uncertainty` are shown if
+        present.
+    path : path-like or None, default=None
+        HTML file to write. None returns a widget (``pip install "mercat[viewer]"``).
     color : str, optional
-        Column of ``adata.obs`` or gene that colours the cells initially.
+        Column of ``adata.obs`` or gene that colours the cells initially. Default: as in
+        `mercat.viewer.to_html`.
     keys : list of str, optional
         Columns of ``adata.obs`` and genes offered as colours. Default: the names of the cells and all
         columns of numbers, text, dates, booleans or categories; other columns are left out and logged.
-    genes : list of str, or int, optional
+    genes : list of str, int or None, default=None
         Up to 2,000 genes, stored as a sparse matrix, that can be searched by name and are ranked when two
-        sets of cells are compared. An integer selects the genes of largest variance, among those marked in
-        ``adata.var["highly_variable"]`` if present.
+        sets of cells are compared. An integer selects this number of genes, those of largest variance, among
+        those marked in ``adata.var["highly_variable"]`` if present.
     basis : str, list of str, or dict, default="mercat"
-        Which map, as in `map`. For several embeddings to switch between, a list of keys such as
-        ``["mercat", "umap"]``, or a dict from displayed names to keys. Embeddings of two columns that are
-        not maps by Mercat are shown in the plane.
+        Key of the map, as in `map`; or several embeddings between which the reader can switch: a list of keys
+        such as ``["mercat", "umap"]``, or a dict from displayed names to keys. Embeddings with two columns
+        that Mercat did not compute are shown in the plane.
     layer, use_raw, gene_symbols
-        As in `map`. Genes are shown by their symbols.
+        As in `map`. If `gene_symbols` is given, genes are shown by their symbols.
     **options
         Further arguments of `mercat.viewer.Explorer` or `mercat.viewer.to_html`: title, neighbors (such as
         ``adata.obsp["distances"]``), labels (columns of ``adata.obs``), images, theme, projection, height
@@ -312,8 +317,8 @@ def explore(
     Returns
     -------
     explorer : Explorer or Path
-        The path of the file, or the widget. ``adata[explorer.selection]`` are the selected cells, and
-        ``explorer.sets`` maps the names of saved sets to their rows.
+        The path of the file if `path` is given, otherwise the widget. ``adata[explorer.selection]`` contains
+        the selected cells, and ``explorer.sets`` maps the names of saved sets to their rows.
 
     Examples
     --------
@@ -341,7 +346,7 @@ def explore(
         if uncertainty is None and isinstance(basis, str):
             uncertainty = read_uncertainty(adata, shown_map)
         if uncertainty is not None:
-            elsewhere |= {f"{short_of(shown_map)}_{name}" for name in UNCERTAINTY_COLUMNS}
+            elsewhere |= {f"{short_name(shown_map)}_{name}" for name in UNCERTAINTY_COLUMNS}
     names = _showable_columns(adata, elsewhere) if keys is None else list(dict.fromkeys(keys))
     labels = options.get("labels") or []
     labels = [labels] if isinstance(labels, str) else list(labels)
@@ -374,7 +379,7 @@ def _draw_panels(
     panel_style: ScanpyStyle,
     view: Mapping[str, Any],
 ) -> list[Any]:
-    """Draw all panels; only the last one has the scale of stretch."""
+    """Draw all panels; only the last one has the scale that shows Mercator's stretch."""
     last = len(axes) - 1
     return [
         draw_map(

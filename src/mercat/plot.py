@@ -58,25 +58,25 @@ def map(
     ----------
     Y : array-like of shape (n, 3) or fitted model
         Unit vectors, such as ``Mercat().fit(X).embedding_``, or a fitted model.
-    color : str or sequence of n values, optional
+    color : str, sequence of n values or None, default=None
         Values to colour by: categories (text, booleans, a categorical column), numbers or dates; or one
-        matplotlib colour for all points. Lists, arrays and columns of pandas and polars are accepted.
-        Integers with at most 20 distinct values are categories; pass floats for a continuous scale. Missing
-        values are grey.
-    projection : {"mercator", "lambert", "equal_earth", "mollweide", "orthographic"}
+        matplotlib colour for all points; None means blue. Lists, arrays and columns of pandas and polars are
+        accepted. Integers with at most 20 distinct values are categories; pass floats for a continuous scale.
+        Missing values are grey.
+    projection : {"mercator", "lambert", "equal_earth", "mollweide", "orthographic"}, default="mercator"
         Mercator preserves angles and enlarges areas towards its poles; a scale at its right edge shows by
         how much, if there is room. It ends at a latitude of 85.05 degrees. Lambert, Equal Earth and Mollweide
         preserve areas, and so show true density. Orthographic is `globe`.
     center : (longitude, latitude), optional
         Centre of the map in degrees. By default, a disc is centred on the mean direction of the points; other
         maps are centred on the equator and cut where the fewest points are.
-    extent : {"data", "world"} or float
+    extent : {"data", "world"} or float, default="data"
         "data" crops the map so that the central 98 % of the points along each axis fill at least 80 %
         of its width and height (40 % if that shows groups of far points), unless it would be more than four
         times as wide as high, or twice as high as wide. A fraction, such as 0.9, crops to the central 90 % of
         the points along each axis. "world" shows the whole sphere. Points outside are drawn as triangles at
         the edge and counted below the map.
-    labels : bool or sequence of n values
+    labels : bool or sequence of n values, default=False
         Names to write near the median direction of their points: the categories of `color` if True, or other
         categories. Names that would overlap or hide many points are moved aside, with a line to their
         position; names that do not fit, those of the smallest groups, are counted below the map.
@@ -89,13 +89,13 @@ def map(
         end if values lie outside.
     size : float, optional
         Area of a marker in points squared, as in `scatter`. By default, the markers would cover half of the
-        area over which the points are spread.
+        area over which the points are spread, if they did not overlap.
     alpha : float, optional
-        Opacity of a point. By default 1 for numbers; otherwise, lower if points are dense.
+        Opacity of a point. By default, 1 for numbers; otherwise, lower if points are dense.
     sort_order : bool, default=True
         Whether points with high values are drawn on top. Otherwise, and for categories, they are drawn in a
         fixed random order.
-    legend : bool
+    legend : bool, default=True
         Whether to draw a legend or a colour bar to the right of the map.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
@@ -147,11 +147,11 @@ def globe(
     ----------
     Y : array-like of shape (n, 3) or fitted model
         Unit vectors, as in `map`.
-    color : str or sequence of n values, optional
+    color : str, sequence of n values or None, default=None
         As in `map`.
     center : (longitude, latitude), optional
-        Centre of the globe in degrees; the mean direction by default.
-    extent : {"world", "data"} or float
+        Centre of the globe in degrees; by default, the mean direction of the points.
+    extent : {"world", "data"} or float, default="world"
         The whole globe, or the part with the points, as in `map`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
@@ -195,22 +195,22 @@ def trust(
     ----------
     model : fitted estimator
         Anything with ``embedding_`` (n, 3) and ``point_loss_`` (n,).
-    uncertainty : Uncertainty, optional
+    uncertainty : Uncertainty or None, default=None
         The result of `mercat.uncertainty` for this model.
     by : {"loss", "spread", "torn", "p_value", "alternative_wins", "alternative_gap"} or array, optional
-        What to colour by: the angle loss, or a field of `uncertainty` (by default the spread, or the loss
-        without `uncertainty`), or n numbers, such as those of :func:`mercat.metrics.torn_neighbors`.
+        What to colour by: the angle loss, a field of `uncertainty`, or n numbers such as those of
+        :func:`mercat.metrics.torn_neighbors`. By default, the spread, or the loss without `uncertainty`.
     rows : array of int, optional
-        Points whose ellipses and alternative positions are drawn. By default, up to 200 points, all of them;
-        beyond, 15 spread over the map, and a haze of the regions of up to 3000 points.
+        Points whose ellipses and alternative positions are drawn. By default, all points if there are at most
+        200; otherwise, 15 points spread over the map, and a haze of the regions of up to 3000 points.
     level : float, default=0.9
-        Probability with which the ellipse contains the position of a point on another map. The haze uses half
-        of it.
+        Probability with which the ellipse contains the position of a point on another map. The haze shows
+        regions with half this probability.
     palette, projection, center, ax
         As in `map`.
     limits : tuple of float, optional
-        Values at the ends of the palette. By default, values far above 98 % of the others have the last
-        colour, and the colour bar ends in an arrow.
+        Values at the ends of the palette. By default, the smallest and the largest value; if some are far
+        above 98 % of the others, they share the last colour, and the colour bar ends in an arrow.
     **options
         Further arguments of `map`: extent, labels, size, alpha, sort_order, legend.
 
@@ -271,7 +271,7 @@ def compare(
     Parameters
     ----------
     embeddings : dict of name to array-like of shape (n, 3) or (n, 2), or fitted model
-        Unit vectors are drawn as a map, two columns in the plane.
+        Unit vectors are drawn as a map, and embeddings with two columns in the plane.
     color, projection, center, extent, palette, limits, legend
         As in `map`. Each map has its own extent; the legend is shared.
     axes : sequence of matplotlib Axes, optional
@@ -332,7 +332,7 @@ def tradeoff(
     axes: Any = None,
     **options: Any,
 ) -> NDArray[Any]:
-    """Plot the preservation of angles and distances against that of neighbourhoods, for values of `detail`.
+    """Plot preservation of angles and distances against preservation of neighbourhoods.
 
     Parameters
     ----------
@@ -340,8 +340,8 @@ def tradeoff(
         The data.
     dial : dict of float to array-like of shape (n, 3)
         Embeddings by value of `detail`, drawn as a line in this order.
-    others : dict of name to array-like of shape (n, p), optional
-        Embeddings by other methods, drawn as points.
+    others : dict of name to array-like of shape (n, p) or None, default=None
+        Embeddings computed by other methods, drawn as points.
     axes : two matplotlib Axes, optional
         Where to draw angles and distances; a new figure by default.
     **options

@@ -270,9 +270,9 @@ def project(
     ----------
     Y : array-like of shape (n, 3)
         Unit vectors.
-    projection : {"mercator", "lambert", "equal_earth", "mollweide", "orthographic"}
+    projection : {"mercator", "lambert", "equal_earth", "mollweide", "orthographic"}, default="mercator"
         See the table at the top of :mod:`mercat.projections`.
-    center : (longitude, latitude)
+    center : (longitude, latitude), default=(0, 0)
         Centre of the map in degrees; north is up.
 
     Returns
@@ -367,7 +367,7 @@ def far_side(Y: ArrayLike, *, center: Sequence[float] = (0.0, 0.0)) -> NDArray[n
     ----------
     Y : array-like of shape (n, 3)
         Unit vectors.
-    center : (longitude, latitude)
+    center : (longitude, latitude), default=(0, 0)
         Centre of the globe in degrees.
 
     Returns

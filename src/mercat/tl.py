@@ -20,7 +20,7 @@ from ._anndata.ingest import (
     reference_rows,
     transfer_labels,
 )
-from ._anndata.keys import KEY, check_key, map_of, require_anndata, short_of, sphere_key
+from ._anndata.keys import KEY, check_key, map_of, require_anndata, short_name, sphere_key
 from ._anndata.maps import describe_model, stored_model, stored_params, write_map, write_uncertainty
 from ._anndata.neighbors import neighbors_graph
 from ._anndata.representation import check_finite_cells, rows_to_embed
@@ -61,7 +61,7 @@ def mercat(
     use_rep : str, optional
         What to embed: ``"X"``, or a key of ``adata.obsm`` or ``adata.layers``. Default: ``"X_pca"`` if
         present, else ``"X"``. The choice is logged and stored in the parameters.
-    layer : str, optional
+    layer : str or None, default=None
         Embed this layer of ``adata.layers`` instead of `use_rep`.
     n_pcs : int, optional
         Embed only the first `n_pcs` columns of ``X_pca``, or of the key of ``adata.obsm`` given by
@@ -77,18 +77,20 @@ def mercat(
         are no longer those of the data. Pass `neighbors` for another graph or number.
     neighbors_key : str, optional
         Use the graph computed by ``sc.pp.neighbors(adata, key_added=neighbors_key)`` when `detail` > 0. A
-        graph that does not fit is an error.
-    align_to : AnnData, optional
+        graph that does not fit is an error. Default: scanpy's default key, with a graph that does not fit
+        ignored.
+    align_to : AnnData or None, default=None
         Data with a map of the same name to align this map to, such as another batch, time point or
         version. Cells are matched by name; shared cells start at their positions on the other map and move
         only as far as the angles require. The map is rotated, and mirrored if needed, to match the other.
-    align_on : str, optional
+    align_on : str or None, default=None
         Column of labels in ``obs`` of both objects to align by when no cells are shared: the map is rotated
         so that the centres of the labels come close to those of `align_to`.
     random_state : int, numpy Generator or RandomState, or None, default=0
         Seed.
     key_added : str, optional
-        Key under which results are stored, see below. An existing map of that name is replaced.
+        Key under which results are stored, see below. An existing map of that name is replaced. Default:
+        ``"X_mercat"`` in ``obsm`` and ``"mercat"`` elsewhere.
     copy : bool, default=False
         Whether to write to a copy of `adata` and return it.
     **parameters
@@ -162,9 +164,9 @@ def mercat(
         **({} if not n_pcs else {"n_pcs": n_pcs}),
         **({} if graph is None else {"neighbors": graph[0]}),
     )
-    if not callable(fitted.metric):  # which no file can store
+    if not callable(fitted.metric):  # a file cannot store a function
         entry["model"] = pack(fitted)
-    template = None if align_to is None else align_to.uns[short_of(name)].get("map")
+    template = None if align_to is None else align_to.uns[short_name(name)].get("map")
     _write(target, fitted.embedding_, fitted.point_loss_, entry, name, template=template)
     return target if copy else None
 
@@ -181,7 +183,7 @@ def model(adata: AnnData, *, basis: str = "mercat") -> Mercat:
     adata : AnnData
         Annotated data with a map.
     basis : str, default="mercat"
-        Which map: its key in ``adata.obsm``, with or without its ``X_``.
+        Key of the map in ``adata.obsm``, with or without its ``X_``.
 
     Returns
     -------
@@ -219,7 +221,7 @@ def uncertainty(
     adata : AnnData
         Annotated data with a map of all its cells by `mercat.tl.mercat`.
     basis : str, default="mercat"
-        Which map: its key in ``adata.obsm``, with or without its ``X_``.
+        Key of the map in ``adata.obsm``, with or without its ``X_``.
     n_maps : int, default=20
         Number of other maps.
     random_state : int, numpy Generator or RandomState, or None, default=0
@@ -235,14 +237,15 @@ def uncertainty(
         ``adata.obs["mercat_spread"]`` : column of float
             Root mean square distance, in radians, between the positions of a cell on this and other maps.
         ``adata.obs["mercat_torn"]``, ``adata.obs["mercat_p_value"]`` : columns of float
-            Fraction of its true neighbours that are far away on the map, and its p-value against permuted
-            data.
+            Fraction of the cell's nearest neighbours in the data that are far away on the map, and the cell's
+            p-value against permuted data.
         ``adata.obs["mercat_alternative_wins"]``, ``adata.obs["mercat_alternative_gap"]`` : columns of float
-            How often other maps put it at an alternative position, and how much worse its angles fit there.
+            Fraction of the other maps on which the cell is at its alternative position, and how much worse
+            its angles fit there.
         ``adata.obsm["X_mercat_alternative"]`` : array of shape (n, 3)
             The alternative position, or NaN.
         ``adata.obsm["X_mercat_axes"]`` : array of shape (n, 6)
-            The two axes of its ellipse, each a vector of three numbers.
+            The two axes of each cell's ellipse, each a vector of three numbers.
         ``adata.uns["mercat"]["uncertainty"]`` : dict
             ``stability``, ``n_maps``, ``n_comparisons`` and ``sizes``.
 
@@ -296,12 +299,12 @@ def ingest(
     reference : AnnData
         Cells with a map by `mercat.tl.mercat` of ``X_pca``, ``X`` or a layer. If the map is of another
         representation, such as scVI's, the query must have the same representation under the same key.
-    obs : str, list of str or dict, optional
+    obs : str, list of str, dict or None, default=None
         Columns of ``reference.obs`` whose labels are transferred by majority vote among the nearest
         reference cells in the data. A dict maps them to names of new columns, as in
         ``{"cell_type": "predicted"}``.
     basis : str, default="mercat"
-        Which map of the reference: its key in ``obsm``, with or without its ``X_``.
+        Key of the reference's map in ``obsm``, with or without its ``X_``.
     n_neighbors : int, default=15
         Number of nearest reference cells used for labels and fit.
     copy : bool, default=False
@@ -370,8 +373,8 @@ def ingest(
             "missing_genes": np.array(cells.missing, dtype=str),
         },
     }
-    _write(target, Y, losses, entry, key, reference.uns[short_of(key)].get("map"))
-    target.obs[f"{short_of(key)}_fit"] = neighbors.fit
+    _write(target, Y, losses, entry, key, reference.uns[short_name(key)].get("map"))
+    target.obs[f"{short_name(key)}_fit"] = neighbors.fit
     for name, new_name in columns.items():
         target.obs[new_name], target.obs[f"{new_name}_confidence"] = transfer_labels(
             reference.obs[name], neighbors.indices
@@ -409,16 +412,16 @@ def _neighbors(
         return None
     where = f"adata.obsp[{graph.key!r}]"
     if not graph.misfit:
-        logger.info("Using the neighbours of %s.", where)
+        logger.info("Using the neighbours in %s.", where)
         return where, graph.matrix
     advice = f"run sc.pp.neighbors again, or pass neighbors={where} to use it anyway"
     if neighbors_key is not None:
         raise ValueError(
-            f"neighbors_key must name neighbours in the embedded data, got {neighbors_key!r}: those of "
+            f"neighbors_key must name neighbours in the embedded data, got {neighbors_key!r}: those in "
             f"{where} {graph.misfit}. To use a graph, {advice}."
         )
     logger.warning(
-        "The neighbours of %s %s: searching for others. To use a graph, %s.",
+        "The neighbours in %s %s: searching for others. To use a graph, %s.",
         where, graph.misfit, advice,
     )  # fmt: skip
     return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._solve.anchors import MIN_ANCHORS, Anchors
-from .keys import require_anndata, short_of, sphere_of
+from .keys import require_anndata, short_name, sphere_of
 from .maps import stored_model
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def shared_cells(adata: AnnData, other: AnnData, key: str) -> Anchors:
     positions = np.full((adata.n_obs, 3), np.nan)
     positions[rows_in_adata[shared]] = Y[shared]
     landmarks = None
-    if "model" in other.uns[short_of(key)]:
+    if "model" in other.uns[short_name(key)]:
         landmarks_of_other = stored_model(other, key, "align_to").landmarks_
         # If not, `other` is a subset of the cells, whose rows are numbered differently.
         if landmarks_of_other.max() < other.n_obs:
@@ -57,8 +57,8 @@ def shared_labels(
     )
     if len(labels) < _MIN_LABELS:
         raise ValueError(
-            f"align_on must name a column with at least {_MIN_LABELS} labels in common, got "
-            f"{len(labels)} of {column!r}."
+            f"align_on must name a column with at least {_MIN_LABELS} labels in common, got {column!r} with "
+            f"{len(labels)}."
         )
     return _centers(Y, labels_adata, labels), _centers(Y_other, labels_other, labels)
 
@@ -70,7 +70,7 @@ def _centers(Y: np.ndarray, labels_of_rows: np.ndarray, labels: np.ndarray) -> n
 
 def _sphere_of(adata: AnnData, key: str) -> np.ndarray:
     require_anndata(adata)
-    if sphere_of(key) not in adata.obsm or short_of(key) not in adata.uns:
+    if sphere_of(key) not in adata.obsm or short_name(key) not in adata.uns:
         raise ValueError(
             f"align_to must have a map {key!r}, got none: run mercat.tl.mercat(align_to) first."
         )

@@ -29,10 +29,9 @@ _MIN_GENES = 0.5  # fraction of the reference's genes that a query must have
 _N_CHECKED = 200  # cells whose components are recomputed ...
 _TOLERANCE = 0.01  # ... and may differ from the stored ones by this fraction of their spread
 _N_COMPARED = 500  # cells of each object whose values are compared
-_MAX_RATIO = 3.0  # of the median totals per cell; above, there is a warning
-_N_REFERENCE_CELLS = (
-    2000  # reference cells whose distances to neighbours are compared with a new cell's
-)
+_MAX_RATIO = 3.0  # largest ratio of the median totals per cell without a warning
+# Reference cells whose distances to neighbours are compared with a new cell's.
+_N_REFERENCE_CELLS = 2000
 _N_NAMED = 5  # number of genes listed in a message
 
 
@@ -85,7 +84,7 @@ def _shared_representation(query: AnnData, reference: AnnData, source: str, n_pc
     X = in_memory(query.obsm[source], f"query.obsm[{source!r}]")
     if X.shape[1] != reference.obsm[source].shape[1]:
         raise ValueError(
-            f"query.obsm[{source!r}] must have {reference.obsm[source].shape[1]} columns, as that of the "
+            f"query.obsm[{source!r}] must have {reference.obsm[source].shape[1]} columns, like that of the "
             f"reference, got {X.shape[1]}."
         )
     logger.info("Using query.obsm[%r] unchanged: it must be in the space of the reference.", source)
@@ -138,7 +137,7 @@ def _components(query: AnnData, reference: AnnData) -> Query:
     X = _project(X_query, mean[shared], axes[shared]).astype(np.asarray(reference.obsm[PCA]).dtype)
     if PCA in query.obsm and not _agree(X, query.obsm[PCA]):
         raise ValueError(
-            f"query.obsm[{PCA!r}] must be absent or hold the components of the reference, got others: "
+            f"query.obsm[{PCA!r}] must be absent or hold the components of the reference, got other values: "
             "delete or rename it."
         )
     return Query(X, missing)
@@ -159,8 +158,8 @@ def _check_components(
     name = "reference.X" if layer is None else f"reference.layers[{layer!r}]"
     if stored.shape[1] != axes.shape[1] or not _agree(_project(X[rows], mean, axes), stored[rows]):
         raise ValueError(
-            f"reference.obsm[{PCA!r}] must follow from {name} and reference.varm['PCs'], got others: "
-            f"{name} has changed since sc.pp.pca. Run it and mercat.tl.mercat again."
+            f"reference.obsm[{PCA!r}] must follow from {name} and reference.varm['PCs'], got other values: "
+            f"{name} has changed since sc.pp.pca. Run sc.pp.pca and mercat.tl.mercat again."
         )
 
 
@@ -191,7 +190,7 @@ def _match_genes(
         )
     if missing:
         logger.warning(
-            "%d of the %d genes of the reference's map are missing in the query (%s) and set to their mean.",
+            "The query lacks %d of the %d genes of the reference's map (%s); they are set to their mean.",
             len(missing), len(names), examples,
         )  # fmt: skip
     return columns, missing
@@ -352,6 +351,6 @@ def label_columns(obs: Any, query: AnnData, reference: AnnData) -> dict[str, str
         if name in query.obs and f"{name}_confidence" not in query.obs:
             raise ValueError(
                 f"obs must not name a column that query.obs has already, got {name!r}: pass "
-                f"obs={{{name!r}: 'predicted'}} to write another."
+                f"obs={{{name!r}: 'predicted'}} to write to another one."
             )
     return {name: name for name in names}

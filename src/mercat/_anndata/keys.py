@@ -30,14 +30,14 @@ def map_of(adata: AnnData, sphere: str) -> str:
     return key if key in adata.obsm else sphere
 
 
-def short_of(key: str) -> str:
+def short_name(key: str) -> str:
     """Name of a map in uns, and prefix of its columns in obs."""
     return SHORT if key == KEY else key
 
 
 def loss_column(key: str) -> str:
     """Column of obs with the losses of a map."""
-    return f"{short_of(key)}_loss"
+    return f"{short_name(key)}_loss"
 
 
 def require_anndata(adata: Any) -> None:
@@ -93,7 +93,7 @@ def embeddings(adata: AnnData, basis: Any) -> dict[str, np.ndarray]:
 
 
 def check_key(key_added: Any, adata: AnnData) -> str:
-    """Return `key_added`, which must not be in use by anything but a map."""
+    """Return `key_added`; raise ValueError if it is used for anything other than a map."""
     if not isinstance(key_added, str) or not key_added or "/" in key_added:
         # A slash would create a group in an h5ad file.
         raise ValueError(f"key_added must be a name without a slash, got {key_added!r}.")
@@ -101,7 +101,7 @@ def check_key(key_added: Any, adata: AnnData) -> str:
         raise ValueError(
             f"key_added must not be {SHORT!r}, which is reserved for the fields of {KEY!r}."
         )
-    entry = adata.uns.get(short_of(key_added))
+    entry = adata.uns.get(short_name(key_added))
     present = [key in adata.obsm for key in (key_added, sphere_of(key_added))]
     is_unit_vectors = np.shape(adata.obsm.get(key_added))[1:] == (3,)  # as stored by version 0.1
     for field, is_map in (
@@ -110,7 +110,7 @@ def check_key(key_added: Any, adata: AnnData) -> str:
     ):
         if not is_map:
             raise ValueError(
-                f"key_added must not be a key that holds something other than a Mercat map, got "
-                f"{key_added!r}, which adata.{field} has."
+                f"key_added must be a new key or that of a Mercat map, got {key_added!r}, under which "
+                f"adata.{field} holds other data."
             )
     return key_added

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._draw.flat_map import FlatMap
 from .._files.packed import unpack
-from .keys import KEY, UNCERTAINTY_COLUMNS, loss_column, short_of, sphere_of
+from .keys import KEY, UNCERTAINTY_COLUMNS, loss_column, short_name, sphere_of
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -39,17 +39,17 @@ def write_map(
     adata.obsm[key], adata.obsm[sphere_of(key)] = flat.astype(Y.dtype, copy=False), Y
     if loss is not None:
         adata.obs[loss_column(key)] = loss
-    elif loss_column(key) in adata.obs:  # of the previous map
+    elif loss_column(key) in adata.obs:  # the loss of the previous map
         del adata.obs[loss_column(key)]
-    if _about_uncertainty(adata, key) is not None:  # of the previous map
+    if _about_uncertainty(adata, key) is not None:  # the uncertainty of the previous map
         remove_uncertainty(adata, key)
-    adata.uns[short_of(key)] = {**entry, "map": flat_map.to_dict(), "n_beyond_map": n_beyond}
+    adata.uns[short_name(key)] = {**entry, "map": flat_map.to_dict(), "n_beyond_map": n_beyond}
     return n_beyond
 
 
 def write_uncertainty(adata: AnnData, uncertainty: Any, key: str = KEY) -> None:
     """Write the result of `mercat.uncertainty`: numbers to obs, vectors to obsm, the rest to uns."""
-    short = short_of(key)
+    short = short_name(key)
     for name, values in uncertainty.columns().items():
         adata.obs[f"{short}_{name}"] = np.asarray(values)
     adata.obsm[f"{key}_axes"] = np.asarray(uncertainty.axes).reshape(adata.n_obs, 6)
@@ -69,16 +69,16 @@ def remove_uncertainty(adata: AnnData, key: str) -> None:
     """Remove the fields of `write_uncertainty`."""
     for name in ("axes", "alternative"):
         adata.obsm.pop(f"{key}_{name}", None)
-    columns = [f"{short_of(key)}_{name}" for name in UNCERTAINTY_COLUMNS]
+    columns = [f"{short_name(key)}_{name}" for name in UNCERTAINTY_COLUMNS]
     adata.obs = adata.obs.drop(columns=[name for name in columns if name in adata.obs])
-    adata.uns[short_of(key)] = {
-        name: value for name, value in adata.uns[short_of(key)].items() if name != "uncertainty"
+    adata.uns[short_name(key)] = {
+        name: value for name, value in adata.uns[short_name(key)].items() if name != "uncertainty"
     }
 
 
 def read_uncertainty(adata: AnnData, key: str = KEY) -> Any:
     """Read the fields of `write_uncertainty`, or None."""
-    short = short_of(key)
+    short = short_name(key)
     entry = _about_uncertainty(adata, key)
     columns = [f"{short}_{name}" in adata.obs for name in UNCERTAINTY_COLUMNS]
     if entry is None or not all(columns) or f"{key}_axes" not in adata.obsm:
@@ -102,7 +102,7 @@ def read_uncertainty(adata: AnnData, key: str = KEY) -> Any:
 
 
 def _about_uncertainty(adata: AnnData, key: str) -> Any:
-    entry = adata.uns.get(short_of(key))
+    entry = adata.uns.get(short_name(key))
     return entry.get("uncertainty") if isinstance(entry, Mapping) else None
 
 
@@ -129,7 +129,7 @@ def _storable(parameters: dict[str, Any]) -> dict[str, Any]:
 
 def stored_model(adata: AnnData, key: str, name: str) -> Mercat:
     """Unpack the model of a map from uns."""
-    where = f"{name}.uns[{short_of(key)!r}]['model']"
+    where = f"{name}.uns[{short_name(key)!r}]['model']"
     return unpack(_stored(adata, key, name, "model"), where)
 
 
@@ -138,7 +138,7 @@ def stored_params(adata: AnnData, key: str, name: str) -> Mapping[str, Any]:
     params = _stored(adata, key, name, "params")
     if not isinstance(params, Mapping) or "use_rep" not in params:
         raise ValueError(
-            f"{name}.uns[{short_of(key)!r}]['params'] must be a dict with 'use_rep', got {params!r}: run "
+            f"{name}.uns[{short_name(key)!r}]['params'] must be a dict with 'use_rep', got {params!r}: run "
             f"mercat.tl.mercat({name}) again."
         )
     return params
@@ -146,12 +146,14 @@ def stored_params(adata: AnnData, key: str, name: str) -> Mapping[str, Any]:
 
 def _stored(adata: AnnData, key: str, name: str, field: str) -> Any:
     """A field of the entry of a map in uns."""
-    entry = adata.uns.get(short_of(key))
+    entry = adata.uns.get(short_name(key))
     if not isinstance(entry, Mapping) or field not in entry:
         prepared = isinstance(entry, Mapping) and entry.get("prepared")
-        reason = f", as its data were prepared by the command line ({prepared})" if prepared else ""
+        reason = (
+            f", since its data were prepared by the command line ({prepared})" if prepared else ""
+        )
         raise ValueError(
-            f"{name}.uns[{short_of(key)!r}] must hold the {field} of the map, got none{reason}: run "
+            f"{name}.uns[{short_name(key)!r}] must hold the {field} of the map, got none{reason}: run "
             f"mercat.tl.mercat({name}) again."
         )
     return entry[field]

@@ -34,7 +34,7 @@ class Graph(NamedTuple):
 def neighbors_graph(
     adata: AnnData, X: Any, source: str, metric: Any, neighbors_key: str | None
 ) -> Graph | None:
-    """The graph of scanpy, compared with the rows X of `source`; None if there is none.
+    """scanpy's graph, and whether it fits the rows X of the representation `source`; None without a graph.
 
     Raises ValueError if `neighbors_key` names no graph.
     """
@@ -52,7 +52,8 @@ def neighbors_graph(
             f"({', '.join(known_keys) or 'there is none'}), got {neighbors_key!r}."
         )
     graph = adata.obsp.get(key)
-    if not scipy.sparse.issparse(graph):  # none, or a dense one: all are neighbours
+    # A dense matrix is of no use: all cells would be neighbours.
+    if not scipy.sparse.issparse(graph):
         return None
     check_sparse(graph, f"adata.obsp[{key!r}]")
     params = record.get("params", {})
@@ -67,13 +68,15 @@ def _misfit(
     if params:
         representation = _source_of(adata, params)
         if representation != source:
-            return f"are those of {representation}, and {source} is embedded"
+            return f"were found in {representation}, but {source} is embedded"
         n_pcs = params.get("n_pcs")
         if n_pcs and representation in adata.obsm and int(n_pcs) != X.shape[1]:
-            return f"are those of {n_pcs} components (n_pcs={n_pcs}), and {X.shape[1]} are embedded"
+            return (
+                f"were found in {n_pcs} components (n_pcs={n_pcs}), but {X.shape[1]} are embedded"
+            )
     graph_metric = _standard_name(params.get("metric", "euclidean"))
     if graph_metric != _standard_name(metric):
-        return f"are those of the metric {graph_metric}, and {metric} is used here"
+        return f"were found with the metric {graph_metric}, but {metric} is used here"
     degree = _degrees(graph)
     expected = int(np.ravel(params.get("n_neighbors", 1))[0]) - 1  # scanpy counts the cell itself
     if degree.min(initial=1) == 0:
@@ -83,7 +86,7 @@ def _misfit(
             f"are {degree.mean():.1f} per cell instead of {expected}, as if cells had been removed"
         )
     if not _lengths_match(graph, X, graph_metric):
-        return f"have other distances than those of {source}, as if it had changed"
+        return f"have distances that differ from those in {source}, as if it had changed"
     return ""
 
 
@@ -99,13 +102,13 @@ def _standard_name(metric: Any) -> Any:
 
 
 def _degrees(graph: Any) -> np.ndarray:
-    """Number of neighbours of each point, without itself."""
+    """Number of neighbours of each cell, not counting the cell itself."""
     entries = graph.tocoo()
     return np.bincount(entries.row[entries.row != entries.col], minlength=graph.shape[0])
 
 
 def _without_loops(graph: Any) -> Any:
-    """The graph with distances of cells to themselves, which may be rounded, set to zero."""
+    """The graph with zeros on the diagonal, where rounding may have left other values."""
     if not graph.diagonal().any():
         return graph
     entries = graph.tocoo(copy=True)
@@ -124,7 +127,8 @@ def _lengths_match(graph: Any, X: Any, metric: Any) -> bool:
     ends = (_dense(X, index[edges]) for index in (entries.row, entries.col))
     expected = np.array([float(distance(a, b)) for a, b in zip(*ends, strict=True)])
     error = np.abs(entries.data[edges] - expected)
-    scale = np.maximum(expected, np.median(expected))  # rounding of short distances is absolute
+    # Short distances have the same absolute rounding errors as longer ones, so they need a larger tolerance.
+    scale = np.maximum(expected, np.median(expected))
     return bool(np.mean(error > _LENGTH_TOLERANCE * scale) <= _MAX_MISMATCHED)
 
 

@@ -166,14 +166,14 @@ def check_unit(name: str, value: Any, *, some: bool = False) -> np.ndarray:
     if bad.any():
         raise ValueError(
             f"{name} must be finite, got NaN or infinity in {bad.sum()} of {len(vectors)} rows, "
-            f"first in row {bad.argmax()}."
+            f"the first of them row {bad.argmax()}."
         )
     length = np.sqrt(np.sum(vectors * vectors, axis=1))
     bad = np.abs(length - 1) > UNIT_TOLERANCE
     if bad.any():
         raise ValueError(
-            f"{name} must hold vectors of length 1, got {bad.sum()} of {len(vectors)} rows that "
-            f"are not, first row {bad.argmax()} of length {length[bad.argmax()]:.4g}."
+            f"{name} must hold vectors of length 1, got {bad.sum()} of {len(vectors)} rows of other "
+            f"lengths, the first of them row {bad.argmax()} of length {length[bad.argmax()]:.4g}."
         )
     return np.asarray(vectors / length[:, None])
 
@@ -199,8 +199,8 @@ def check_uncertainty(uncertainty: Any, n: int, Y: np.ndarray | None = None) -> 
         raise ValueError(f"uncertainty must have {n} points, got {len(uncertainty.places)}.")
     if Y is not None and not np.allclose(to_numpy(uncertainty.places), Y, atol=_SAME_POSITION):
         raise ValueError(
-            "uncertainty must be of the same map, got other positions: compute it again after the map has "
-            "been fitted again or rotated."
+            "uncertainty must belong to the same map, got one with other positions: compute it again after "
+            "the map has been refitted or rotated."
         )
 
 

@@ -20,7 +20,7 @@ from .source import RowSource
 
 T = TypeVar("T")
 _VALUES_AT_ONCE = 1 << 15  # number of values hashed at a time; they fit in the cache of a core
-_SAMPLE_SIZE = 10_000  # of the sample drawn by `reduce_and_sample`
+_SAMPLE_SIZE = 10_000  # number of rows in the sample drawn by `reduce_and_sample`
 # The increment and the multipliers of SplitMix64, as signed integers.
 _INCREMENT = 0x9E3779B97F4A7C15 - (1 << 64)
 _MULTIPLIERS = 0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64)
@@ -28,7 +28,7 @@ _EXPONENT, _ONE = 0x7F800000, 0x3F800000  # bits of the exponent, and of 1, in s
 
 
 class Sample(NamedTuple):
-    """The rows with the smallest keys, in this order."""
+    """The rows with the smallest keys, in the order of their keys."""
 
     rows: np.ndarray  # indices
     keys: np.ndarray  # 64-bit integers

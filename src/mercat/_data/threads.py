@@ -22,7 +22,7 @@ from .arrays import blocks
 T = TypeVar("T")
 R = TypeVar("R")
 _BLOCKS_PER_THREAD = 2
-_MIN_ROWS, _MAX_ROWS = 1024, 1 << 14  # per block
+_MIN_ROWS, _MAX_ROWS = 1024, 1 << 14  # minimum and maximum per block
 
 
 class _SingleThreadedBlas:
@@ -152,8 +152,8 @@ class Workers:
     ----------
     n_jobs : int
         Number of threads, at least 1. The result does not depend on it.
-    pulse : callable, optional
-        Called after each block.
+    pulse : callable, default=no function
+        Called after each block, without arguments.
     """
 
     def __init__(self, n_jobs: int = 1, pulse: Callable[[], None] = lambda: None) -> None:

@@ -1,6 +1,7 @@
 r"""Affinities: the weight of each edge of the neighbour graph.
 
-The edges of each point get shares that sum to 1: one half equal, one half decaying with the distance d,
+Each edge has a share; the shares of a point's edges sum to 1. One half is divided equally, and the other half
+in proportion to weights that decay with the distance d,
 
 .. math:: g_{ij} = \frac{1}{2k} + \frac{1}{2} \, \frac{w_{ij}}{\sum_j w_{ij}}, \qquad
           w_{ij} = \exp(-5 \, d_{ij}^2 / \langle d_i^2 \rangle)
@@ -21,8 +22,8 @@ In the first half of the descent, while the shapes of classes and loops form, th
 
 where s is the longest step on the best path from i to j through other neighbours of i (`longest_steps`).
 Along a loop, or over a surface, all steps are short, however far apart the points are. To a neighbour on
-another loop, one step is long. So loops and classes become connected even if points of others are among the
-neighbours.
+another loop, one step is long. So loops and classes become connected even if some neighbours belong to other
+loops or classes.
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ from .._data.threads import Workers
 from .._kernels import device as device_kernels
 from .graphs import Graph, Rows, row_sums, with_its_transpose, with_transposes
 
-DECAY = 5.0  # of the shares, per squared distance in units of its mean over the neighbours
+# Rate at which shares decay, per squared distance relative to its mean over the neighbours.
+DECAY = 5.0
 _N_AVERAGINGS = 2  # number of averaging rounds
-_MIN_RADIUS = 0.1  # in units of the mean radius; the distances between duplicates are 0
+_MIN_RADIUS = 0.1  # relative to the mean radius; needed because distances between duplicates are 0
 
 
 def averages_over(X: Array, graph: Any, workers: Workers) -> Array:
@@ -95,7 +97,7 @@ def longest_steps(X: Array, graph: Any, lengths: Array, workers: Workers) -> Arr
     xp, dtype = namespace(X), lengths.dtype
     degrees = graph.indptr[1:] - graph.indptr[:-1]
     width = int(xp.max(degrees))
-    if device_kernels.take(X, lengths) and device_kernels.edges_fit(width):
+    if device_kernels.supports(X, lengths) and device_kernels.edges_fit(width):
         return device_kernels.longest_steps(X, graph, lengths, width)
     width = min(width, kernels.MAX_EDGES)
     own, column = (xp.arange(size, **same_device(X)) for size in (len(X), width))
@@ -176,8 +178,8 @@ def radii(lengths: Array, shares: Array, ends: Array) -> Array:
 class Affinities(NamedTuple):
     """Affinities during a descent: symmetric sparse matrices that sum to n."""
 
-    forming: Any  # along paths of short steps
-    settled: Any  # to all neighbours
+    forming: Any  # affinities along paths of short steps
+    settled: Any  # affinities of all neighbours
 
 
 class Strength(NamedTuple):

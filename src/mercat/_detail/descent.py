@@ -9,9 +9,9 @@ With P the affinities of neighbours in the data (`_detail/affinities.py`) and
 
 The terms of angles and distances (`terms.py`) are fractions of unexplained variance. All terms are
 dimensionless means over the points. The curvature of the angle term is proportional to the variance that the
-map of angles explains, its squared correlation. :math:`\lambda` is 15 `detail` / (2 + `detail`) in units of
-that (`weight_of`), so that a value of `detail` means about the same trade-off for few and many points, and
-for data that fit the sphere well or badly.
+map of angles explains, its squared correlation. :math:`\lambda` is 15 `detail` / (2 + `detail`) times this
+squared correlation (`weight_of`), so that a value of `detail` means about the same trade-off for few and many
+points, and for data that fit the sphere well or badly.
 
 Five choices keep the descent short, and classes connected:
 
@@ -60,9 +60,8 @@ from .terms import FarTerms
 
 N_ITER = 300
 _N_STAGES = 10  # number of bandwidths
-_SETTLING = (
-    0.65  # fraction of the iterations after which bandwidth, exaggeration and weight are constant
-)
+# Fraction of the iterations after which bandwidth, exaggeration and weight are constant.
+_SETTLING = 0.65
 SETTLED_AT = round(_SETTLING * N_ITER)
 _FORMING = 0.5  # fraction of the iterations with the affinities along paths
 _DECAY = 0.15  # fraction of the iterations, at the end, in which the steps decrease
@@ -70,20 +69,16 @@ _COARSEST, _FINEST = 0.25, 0.012  # bandwidths
 NARROWING = 0.19  # final bandwidth times the fourth root of n
 _EXAGGERATION = 40.0  # initial factor of the attraction
 _MOMENTUM = 0.8
-_MAX_WEIGHT, _HALF_DETAIL = (
-    15.0,
-    2.0,
-)  # largest weight of neighbours, and the detail that gives half of it
+# Largest weight of neighbours, and the detail that gives half of it.
+_MAX_WEIGHT, _HALF_DETAIL = 15.0, 2.0
 _MIN_EXPLAINED = 0.05  # smallest squared correlation of angles used by `weight_of`
 _HALF_STEP_WEIGHT = 0.03  # weight at which steps are half as long as at a high weight
-LONGEST_STEP = 0.5  # in bandwidths
+LONGEST_STEP = 0.5  # longest step, in bandwidths
 _FAR_INTERVAL = 5  # iterations between updates of the far terms, whose forces change slowly, ...
-_FEW, _FAR_INTERVAL_FOR_FEW = (
-    3000,
-    2,
-)  # ... unless there are few points, which move far per iteration
-_SOFTENING = 0.02  # of directions, as a fraction of the squared final bandwidth
-_N_ROTATION = 10_000  # on a device, the rotation is determined on at least this many points
+# ... unless there are few points, which move far per iteration.
+_FEW, _FAR_INTERVAL_FOR_FEW = 3000, 2
+_SOFTENING = 0.02  # softening of directions, as a fraction of the squared final bandwidth
+_N_ROTATION = 10_000  # on a device, the rotation is determined from at least this many points
 
 
 # ------------------------------------------------------------------ readable definition
@@ -102,9 +97,9 @@ def neighbor_loss(P: Any, Y: np.ndarray, bandwidth: float) -> float:
 
 
 def attraction(P: Any, Y: Array, bandwidth: float, workers: Workers) -> Array:
-    """n times the gradient (n x 3) of the part of `neighbor_loss` with P.
+    """n times the gradient (n x 3) of the part of `neighbor_loss` that contains P.
 
-    Only its tangent component is that of the gradient; the rest is projected away.
+    Only the tangent component of the result is that of the gradient; the caller projects the rest away.
     """
     if not on_host(Y):
         return _attraction_on_device(P, Y, bandwidth)
@@ -131,7 +126,7 @@ def attraction(P: Any, Y: Array, bandwidth: float, workers: Workers) -> Array:
 
 def _attraction_on_device(P: Graph, Y: Any, bandwidth: float) -> Any:
     """`attraction` with a graph of tensors."""
-    if device_kernels.take(Y):
+    if device_kernels.supports(Y):
         return device_kernels.attraction(P, Y, bandwidth)
     import torch
 
@@ -197,7 +192,7 @@ class _Stage(NamedTuple):
 
     bandwidth: float
     exaggeration: float  # factor of the attraction
-    weight: float  # of the neighbour term
+    weight: float  # weight of the neighbour term
     step: float  # factor of the step length
     forming: bool  # whether to use the affinities along paths
 
@@ -205,7 +200,7 @@ class _Stage(NamedTuple):
 def _schedule(n: int, weights: tuple[float, float], settled: bool) -> Iterator[_Stage]:
     """Settings of each iteration.
 
-    settled: only the last part, with constant bandwidth, attraction and weight.
+    settled: yield only those of the last part, with constant bandwidth, attraction and weight.
     """
     last, (first_weight, weight) = final_bandwidth(n), weights
     largest_step = weight / (weight + _HALF_STEP_WEIGHT)
@@ -311,7 +306,7 @@ class Forces(NamedTuple):
     far: Array  # (n, 3), from `FarTerms`
     stiffness: Array  # (n, 1), curvature of the attraction, without its factor
     far_curvature: Array  # (n, 1), curvature of the far terms
-    factors: tuple[float, Any, float]  # of pull, push and stiffness
+    factors: tuple[float, Any, float]  # factors of pull, push and stiffness
 
     def at(self, rows: slice) -> tuple[Array, Array]:
         """Sum of the forces (b x 3), and its curvature (b x 1)."""
@@ -323,12 +318,12 @@ class Forces(NamedTuple):
 def _moved(
     Y: Array, velocity: Array, forces: Forces, factor: float, longest: float, workers: Workers
 ) -> tuple[Array, Array]:
-    """Points and velocities (n x 3) after a step with momentum, down the gradient over the curvature."""
+    """Points and velocities (n x 3) after a step with momentum, along -gradient / curvature."""
     xp, settings = namespace(Y), (_MOMENTUM, factor, longest)
     if on_host(Y) and kernels.available():
         *arrays, factors = forces
         return kernels.move(Y, velocity, arrays, factors, *settings, workers.n_jobs)
-    if device_kernels.take(Y, velocity):
+    if device_kernels.supports(Y, velocity):
         return device_kernels.move(Y, velocity, *forces.at(slice(0, len(Y))), *settings)
 
     def part(b: slice) -> tuple[Array, Array]:

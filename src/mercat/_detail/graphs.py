@@ -105,7 +105,7 @@ def with_transposes(graph: Any, weights: Sequence[np.ndarray], workers: Workers)
 
 
 def with_its_transpose(graph: Graph) -> Graph:
-    """Sum of a graph of tensors and its transpose; in each row, its own entries come first."""
+    """Sum of a graph of tensors and its transpose; in each row, the entries of the graph come first."""
     import torch
 
     indices, ends, data = graph

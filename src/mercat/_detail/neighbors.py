@@ -33,15 +33,15 @@ N_NEIGHBORS = 30
 _GROUP = 32  # points per group
 _QUERIES_PER_TILE = 16  # tiles are padded, so a single query takes as long as 16
 _QUERIES_PER_BLOCK = 64  # their distances to a few thousand points fit the cache
-_POINTS_PER_BLOCK = 2048  # of the search in cells
-_POINTS_PER_COPY = 1 << 14  # also hashed at a time, so that temporary arrays are small
+_POINTS_PER_BLOCK = 2048  # points per block of the search in cells
+_POINTS_PER_COPY = 1 << 14  # points copied or hashed at a time, so that temporary arrays are small
 _ALL_PAIRS_UP_TO = 20_000  # largest number of points for the exact search
-_POINTS_PER_CELL = 250, 500  # minimum and maximum of n / 1000
+_POINTS_PER_CELL = 250, 500  # minimum and maximum; n / 1000 between them
 _MIN_CELLS = 20  # minimum number of cells searched
 # Cells searched for a point are chosen among those nearest to its own cell: this number of times as many.
 _CANDIDATE_FACTOR = 4
-_POINTS_PER_CENTRE = 20  # of the sample from which the centres are computed
-_N_ROUNDS = 4  # of Lloyd's algorithm
+_POINTS_PER_CENTRE = 20  # points per centre in the sample from which the centres are computed
+_N_ROUNDS = 4  # rounds of Lloyd's algorithm
 # The number of cells searched is such that this fraction of the neighbours of a sample of points is found.
 _N_TEST_POINTS, _MIN_RECALL = 256, 0.98
 # Maximum number of cells searched, to bound the time; in, e.g., ten million points of noise, fewer neighbours
@@ -56,8 +56,8 @@ class Search:
     ----------
     X : (n, r) array of float32
         The points, centred for numerical accuracy.
-    order : (n,) array of int, optional
-        Their order in the search, which renumbers them.
+    order : (n,) array of int or None, default=None
+        The order in which the search numbers the points; None for the order of X.
     """
 
     def __init__(self, X: np.ndarray, order: np.ndarray | None = None) -> None:
@@ -75,8 +75,8 @@ class Search:
     def __call__(self, queries: np.ndarray, k: int, itself: np.ndarray | None = None) -> np.ndarray:
         """Indices (q x k) of the points nearest to each query, unordered.
 
-        `itself` is the index of each query among the points, which is excluded; -1 for queries that are not
-        points.
+        `itself` contains the index of each query among the points, which is excluded, or -1 for queries that
+        are not points; None if no query is one.
         """
         with_one = np.concatenate([-queries, np.ones_like(queries[:, :1])], axis=1)
         if kernels.available():
@@ -125,7 +125,7 @@ def in_order(
     X: np.ndarray, queries: np.ndarray, indices: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Indices of points (q x k), sorted by distance to the query (ties by index), and the distances."""
-    if kernels.take(X, queries):
+    if kernels.supports(X, queries):
         return kernels.in_order(X, queries, indices)
     indices = np.sort(indices, axis=1)
     difference = X[indices] - queries[:, None, :]
@@ -206,7 +206,7 @@ class Cells:
         self._index[self._position] = self.order
 
     def _number_of_cells(self, X: np.ndarray, sample: np.ndarray, workers: Workers) -> int:
-        """Number of cells that contain nearly all neighbours of a sample of the points in their order."""
+        """Number of cells that contain nearly all neighbours of a sample, given by positions in `order`."""
         search = Search(X, self.order)
 
         def ranks(block: slice) -> np.ndarray:
@@ -284,7 +284,7 @@ def in_lanes(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Points as `nearest_in_cells` takes them (g x r x LANES), starts of cells, and position of each point.
 
-    X[order] is sorted by cell, and the cells have these sizes. They are padded with points at infinity.
+    X[order] is sorted by cell, and the cells have these sizes. Cells are padded with points at infinity.
     """
     (n, r), lanes = X.shape, kernels.LANES
     starts = np.concatenate([[0], np.cumsum(-(-sizes // lanes) * lanes)])
@@ -340,9 +340,9 @@ def nearest_in_cells(
 
     X (g x r x LANES) is that of `in_lanes`; starts and stops are the positions where cells start and end. The
     cells of each query are ascending. The nearest points come first, and the position `itself` (b) is left
-    out. If there are fewer than k points, the rest is -1, at infinity.
+    out. If there are fewer than k points, the remaining positions are -1, and their distances infinite.
     """
-    if kernels.take(X, queries):
+    if kernels.supports(X, queries):
         return kernels.nearest_in_cells(X, starts, stops, queries, itself, cells, k)
     positions = np.full((len(queries), k), -1)
     distances = np.full(positions.shape, np.inf, dtype=np.float32)
@@ -392,7 +392,7 @@ def _centres(X: np.ndarray, n_cells: int, rng: np.random.Generator, workers: Wor
 
 
 def _chain(centres: np.ndarray) -> np.ndarray:
-    """The centres, each followed by the nearest one that is left."""
+    """The centres, each followed by the nearest of the remaining ones."""
     left, chain = centres.copy(), []
     current, indices = left[0], np.arange(len(left))
     while len(indices):
@@ -450,9 +450,8 @@ def check_neighbors(neighbors: Any, n: int) -> int | scipy.sparse.csr_array:
             f"neighbors must have no self-loops, got an entry on the diagonal in row {row}: remove them "
             "with graph.setdiag(0); graph.eliminate_zeros()."
         )
-    if (
-        on_diagonal.any()
-    ):  # zero distances of points to themselves, as scanpy stores them above 8,000 cells
+    if on_diagonal.any():
+        # Zero distances of points to themselves, as scanpy stores them above 8,000 cells.
         graph = _entries(graph, ~on_diagonal)
     degree = np.diff(graph.indptr)
     if not degree.all():

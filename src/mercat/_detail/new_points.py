@@ -58,10 +58,10 @@ class _Fields(NamedTuple):
     repulsion: float  # factor of the gradient of the field
     anchors: Anchors
     calibration: Calibration
-    variance: float  # of the cosines of the data
-    weight: float  # of neighbours
+    variance: float  # variance of the cosines of the data
+    weight: float  # weight of the neighbour term
     terms: tuple[PairForces, ...] = ()  # over pairs
-    decay: float = 0.0  # of the shares of neighbours
+    decay: float = 0.0  # decay of the shares of neighbours
     narrowing: float = 0.23  # see `final_bandwidth`
 
 
@@ -81,7 +81,7 @@ class DetailPlacer(_Fields):
     def place(self, X: Array) -> Array:
         """Positions (b x 3) of points X (b x r), each by its own descent.
 
-        A point that equals a point of the map in the data gets its position.
+        A point that equals a point of the map in the data gets the position of that point.
         """
         xp = namespace(X)
         neighbors, distances = self._nearest(X)
@@ -112,7 +112,7 @@ class DetailPlacer(_Fields):
         return EqualRows(self.X)
 
     def __getstate__(self) -> None:
-        """Exclude cached properties from the state."""
+        """Return no state: the fields are pickled without it, and cached properties are left out."""
 
     def _descend(self, X: Array, neighbors: Array, distances: Array) -> tuple[Array]:
         """Positions (b x 3) after a fixed number of steps from the most central neighbour.
@@ -154,7 +154,7 @@ class DetailPlacer(_Fields):
     def _runs_in_c(self, X: Array) -> bool:
         """Whether C kernels place these points."""
         return (
-            kernels.take(X, self.Y, self.anchors.X)
+            kernels.supports(X, self.Y, self.anchors.X)
             and X.dtype == "float32"
             and self._numbers is not None
         )

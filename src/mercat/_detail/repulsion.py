@@ -39,7 +39,7 @@ from .._data.threads import Workers
 from .._kernels import device as device_kernels
 
 _NODES_PER_BANDWIDTH = 2.0  # grid nodes per bandwidth
-_MIN_ROWS = 12  # of the grid
+_MIN_ROWS = 12  # minimum number of rows of the grid
 _POINTS_PER_BLOCK = 1 << 13, 1 << 17  # minimum and maximum: each block has its own grid
 _NEGLIGIBLE = 1e-20  # smaller coefficients are set to 0: denormal numbers slow down the products
 _MIN_COEFFICIENT = 1e-10  # relative to the largest one; smaller ones are not in the table
@@ -56,8 +56,8 @@ class Kernel:
         Chord length at which the kernel equals one half.
     workers : Workers
         Threads.
-    near : array, optional
-        The kernel is stored on the device of this array; by default, in memory.
+    near : array or None, default=None
+        The kernel is stored on the device of this array; None for memory.
     """
 
     def __init__(self, bandwidth: float, workers: Workers, near: Array | None = None) -> None:
@@ -70,12 +70,13 @@ class Kernel:
         self.n_columns += self.n_columns % 2  # even: opposite meridians are on the grid
         in_c = on_host(near) and kernels.available()
         self._table = self._fill_table(half) if in_c else None
-        self._grids = np.empty((0, 0))  # per block of points; memory shared by all fields
+        # One grid per block of points, in memory that all fields share.
+        self._grids = np.empty((0, 0))
         if self._table is None:
             self._even, self._odd = self._matrices(half, near)
 
     def _coefficients(self, half: int, near: Array) -> tuple[Array, Array]:
-        """Coefficient of frequency 0 and ratio of successive ones, from half of the latitudes to all."""
+        """Coefficient of frequency 0, and ratio of successive ones, between half of the latitudes and all."""
         xp = namespace(near)
         latitude = xp.arange(self.n_rows, dtype=widest(near), **same_device(near)) + 0.5
         latitude = latitude * (np.pi / self.n_rows) - np.pi / 2
@@ -93,7 +94,7 @@ class Kernel:
         count = self.n_columns // 2 + 1
         rho = np.maximum(rho, 1e-30)
         least = _MIN_COEFFICIENT * power.max()
-        number = np.log(least / (2 * power)) / np.log(rho)  # of frequencies to keep
+        number = np.log(least / (2 * power)) / np.log(rho)  # number of frequencies to keep
         number = np.clip(np.ceil(number), 0, count).astype(np.int32)
         frequencies, lanes = np.arange(count), kernels.LANES
         groups = frequencies[::lanes]
@@ -224,7 +225,7 @@ class Kernel:
 
 
 class Table(NamedTuple):
-    """The kernel from half of the latitudes to all, without negligible entries.
+    """The kernel between half of the latitudes and all of them, without negligible entries.
 
     Frequencies are in groups of `LANES`, which are side by side in memory. Row i of group g has the entries
     `low` to `high` (group x latitude each), stored in `values` from `offset`. `factors` and `scale` convert a
@@ -247,7 +248,7 @@ class Field(NamedTuple):
     n_rows: int
     n_columns: int
 
-    def fits(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether there is a value for each node of the grid."""
         size = (self.n_rows + 2 * _GHOSTS) * self.n_columns
         return min(self.n_rows, self.n_columns) > 0 and len(self.values) == size
@@ -258,7 +259,7 @@ class Field(NamedTuple):
             return kernels.read_field(self.values, Y, self.n_rows, self.n_columns, n_threads)
         xp, size = namespace(Y), (self.n_rows, self.n_columns)
         rows, columns, least = self.n_rows / np.pi, self.n_columns / (2 * np.pi), 1e-3 / self.n_rows
-        if device_kernels.take(Y, self.values):
+        if device_kernels.supports(Y, self.values):
             scales, places = (rows, columns, least), _places(Y, *size)
             return device_kernels.read_field(self.values, Y, *places, self.n_columns, scales)
         value, along, across = _stencil(Y, *size).read(self.values)
@@ -333,7 +334,7 @@ def _spread_on_device(Y: Any, n_rows: int, n_columns: int, size: int) -> Any:
     """
     import torch
 
-    if device_kernels.take(Y):
+    if device_kernels.supports(Y):
         return device_kernels.spread(*_places(Y, n_rows, n_columns), n_columns, size)
     charge = torch.zeros(size, dtype=torch.int64, device=Y.device)
     for block in device_blocks(Y, 64):

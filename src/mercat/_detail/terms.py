@@ -50,7 +50,7 @@ _MIN_ANCHORS, _PAIRS = 48, 250_000
 _ROWS_PER_BLOCK, _N_BLOCKS = 1024, 32  # minimum and maximum, for any number of threads
 _COSINE_SAMPLE = 256  # points used to estimate mean and variance of the cosines
 _PARAMETER_SAMPLE = 256  # points used to fit the terms over pairs at first
-_MIN_VARIANCE = 1e-9  # of cosines; smaller variances are rounding errors
+_MIN_VARIANCE = 1e-9  # smaller variances of cosines are rounding errors
 _ANGLE_CURVATURE = 3.0  # safety factor for the curvature of the angle term
 
 
@@ -60,7 +60,7 @@ class _Fields(NamedTuple):
     X: Array  # (m, r) data
     Y: Array  # (m, 3) positions
     sums: ApexSums
-    softening: float  # of directions, see `bearings`
+    softening: float  # softening of directions, see `bearings`
 
 
 class Anchors(_Fields):
@@ -73,7 +73,7 @@ class Anchors(_Fields):
 
     @functools.cached_property
     def offset(self) -> Array:
-        """Products of the sums M of the anchors with the anchors (2m)."""
+        """Inner products of the sums M at each anchor with its data (2m)."""
         return row_dot(self.sums.M, self.X).reshape(-1)
 
     @functools.cached_property
@@ -82,7 +82,7 @@ class Anchors(_Fields):
         return kernels.anchors_of(self.X, self.Y, self.frame, self.sums, self.offset)
 
     def __getstate__(self) -> None:
-        """Exclude cached properties from the state."""
+        """Return no state: the fields are pickled without it, and cached properties are left out."""
 
 
 def n_anchors(n: int) -> int:
@@ -105,13 +105,13 @@ class Pairs(NamedTuple):
 
 def pairs_of(X: Array, anchors: Anchors, squares: Array | None = None) -> Pairs:
     """Pairs of points X (b x r) and anchors."""
-    if squares is None and device_kernels.take(X):
+    if squares is None and device_kernels.supports(X):
         squares = device_kernels.squared_norms(X)
     return Pairs(X, inverse_distances(X, anchors.X, squares), squares)
 
 
 class Term(Protocol):
-    """Interface of a term."""
+    """Interface of a far term."""
 
     def force(self, pairs: Pairs, Y: Array, anchors: Anchors) -> tuple[Array, Any, Array]:
         """n times the gradient (b x 3), a bound on its curvature, and sums for `learned`."""
@@ -124,8 +124,8 @@ class AngleTerm(NamedTuple):
     """Mean squared residual of the cosines, as a fraction of their variance."""
 
     calibration: Calibration
-    variance: float  # of the cosines in the data; infinite if all are equal: the term is 0
-    mean: float = 0.0  # of these cosines
+    variance: float  # variance of the cosines in the data; infinite (a term of 0) if all are equal
+    mean: float = 0.0  # mean of these cosines
     calibrated: bool = False  # whether the line is refitted after each step
     loss: float = 0.0  # root mean squared residual at the last step
 
@@ -135,14 +135,14 @@ class AngleTerm(NamedTuple):
         return max(m * (m - 1), 1) * self.variance, steepest
 
     def force(self, pairs: Pairs, Y: Array, anchors: Anchors) -> tuple[Array, Array, Array]:
-        """Forces on points as apices over pairs of anchors, and as legs at each anchor with the others.
+        """Forces on points as apices over pairs of anchors, and as legs at anchors with the other anchors.
 
         The sums are those of b, b^2 and ab over the triples with points as apices.
         """
         xp, m = namespace(Y), anchors.X.shape[0]
         X, inverse_distance, squares = pairs
         count, steepest = self.factors(m)
-        if device_kernels.take(X, Y, inverse_distance) and device_kernels.legs_fit(m):
+        if device_kernels.supports(X, Y, inverse_distance) and device_kernels.legs_fit(m):
             force, steepness, moments = device_kernels.angle_force(
                 X,
                 squares,
@@ -182,7 +182,7 @@ class AngleTerm(NamedTuple):
 
 
 def products_of(X: Array, anchors: Anchors) -> Array:
-    """Products of the sums M of the anchors with the differences X minus anchor (b x 2m)."""
+    """Inner products of the sums M at each anchor with the differences between X and the anchor (b x 2m)."""
     M = anchors.sums.M.reshape(-1, X.shape[1])
     products = row_product(X, namespace(X).matrix_transpose(M))
     products -= anchors.offset
@@ -247,7 +247,7 @@ class FarTerms:
     ) -> None:
         self.X, self.angles, self.pairs = X, angles, tuple(pairs)
         self._sample, self._workers, self._step = sample, workers, 0
-        self._squares = device_kernels.squared_norms(X) if device_kernels.take(X) else None
+        self._squares = device_kernels.squared_norms(X) if device_kernels.supports(X) else None
 
     def force(self, Y: Array, softening: float) -> tuple[Array, Array]:
         """n times the gradient of the sum of the terms (n x 3), and its approximate curvature (n x 1)."""
@@ -256,7 +256,7 @@ class FarTerms:
         self._step += 1
         anchors = anchors_at(self.X[rows], Y[rows], softening)
         numbers = None
-        if kernels.take(self.X, Y) and Y.dtype == "float32":
+        if kernels.supports(self.X, Y) and Y.dtype == "float32":
             numbers = numbers_for_kernels(self.angles, self.pairs, anchors)
         if numbers is None:
             force, curvature, sums = self._force(Y, anchors)
@@ -290,7 +290,7 @@ class FarTerms:
 def numbers_for_kernels(
     angles: AngleTerm, pairs: Sequence[PairForces], anchors: Anchors
 ) -> tuple[float, ...] | None:
-    """Numbers of these terms for the C kernels; None if these do not support the terms."""
+    """Numbers of these terms for the C kernels; None if the kernels do not support the terms."""
     if [type(pair.term) for pair in pairs] not in ([], [DistanceTerm]):
         return None
     m = len(anchors.X)

@@ -1,9 +1,9 @@
-"""Nearest neighbours on a device, by few products of large tiles.
+"""Nearest neighbours on a device, by a few products of large matrices.
 
-As in `neighbors.py`, the search is exact up to a number of points, and restricted to the nearest cells above
-it. To make work uniform, cells are padded to whole tiles of points, and each tile is compared with the same
-number of tiles, those of the cells nearest to its own. The number of tiles is determined by an exact search
-for a sample of points.
+As in `neighbors.py`, the search is exact up to a number of points; for more, it is restricted to the nearest
+cells. To make work uniform, cells are padded to whole tiles of points, and each tile is compared with the
+same number of tiles, from the cells nearest to its own. An exact search for a sample of points determines
+this number.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ _ALL_PAIRS_UP_TO = 100_000  # largest number of points for the exact search
 _POINTS_PER_CELL = 500  # more for very many points, so that there are at most ...
 _MAX_CELLS = 32768  # ... this number of cells
 _POINTS_PER_CENTRE = 20  # points per centre used to compute the centres
-_N_ROUNDS = 4  # of Lloyd's algorithm
+_N_ROUNDS = 4  # rounds of Lloyd's algorithm
 _MIN_TILES = 160  # minimum number of tiles searched: ten thousand points
-_MAX_TILES = (
-    1600  # maximum, which bounds the time; in, e.g., ten million points of noise, fewer are found
-)
+# Maximum, to bound the time; in ten million points of noise, fewer neighbours are found.
+_MAX_TILES = 1600
 _N_TEST_POINTS = 256  # points with an exact search, which determine the number of tiles ...
 _MIN_RECALL = 0.97  # ... such that this fraction of their neighbours is found
-_NUMBERS = 1 << 28  # in the products of a block of tiles
+_NUMBERS = 1 << 28  # maximum number of products computed at a time
 
 
 class Neighbors(NamedTuple):
@@ -42,7 +41,7 @@ class Neighbors(NamedTuple):
 
 
 def nearest(X: Any, k: int, rng: np.random.Generator) -> Neighbors:
-    """Nearest neighbours of the rows of a float32 tensor X (n x r), without the row itself."""
+    """Nearest neighbours of each row of a float32 tensor X (n x r), without the row itself."""
     import torch
 
     n = X.shape[0]
@@ -87,7 +86,7 @@ def _with_norms(X: Any, rows: Any) -> Any:
 
 
 def _products(queries: Any, columns: Any) -> Any:
-    """|x|^2 / 2 - x.q (.. x q x n), in the same order as the distances of points x to a query q."""
+    """|x|^2 / 2 - x.q (... x q x n), which sorts like the distances from points x to a query q."""
     import torch
 
     with_one = torch.cat([-queries, torch.ones_like(queries[..., :1])], dim=-1)

@@ -51,7 +51,7 @@ def default_center(Y: Floats, projection: str) -> tuple[float, float]:
     # The middle of the widest gap: the empty meridian that is farthest from a crowded one.
     steps = np.abs(np.arange(36)[:, None] - np.flatnonzero(~empty))
     gap = np.minimum(steps, 36 - steps).min(axis=1)
-    seam = np.lexsort([smooth, -gap])[0]  # of two middle ones, the emptier
+    seam = np.lexsort([smooth, -gap])[0]  # of two middle meridians, the emptier one
     return float((10 * seam) % 360 - 180), 0.0
 
 
@@ -70,7 +70,7 @@ def draw_frame(
 ) -> list[str]:
     """Set up the axes for the window of a map; returns notes.
 
-    A `plain` map has no lines and tick labels; `stretch` draws the scale of Mercator's stretch.
+    A `plain` map has no lines or tick labels; `stretch` draws the scale of Mercator's stretch.
     """
     geometry = lookup(projection)
     notes = [] if geometry.unbounded else [describe_center(center)]

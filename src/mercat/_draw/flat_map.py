@@ -27,8 +27,8 @@ _MIN_MARGIN = 1e-3  # smallest margin, in radians
 class FlatMap:
     """Centre of a flat map, and the start of its margin.
 
-    A coordinate u above `high` is drawn at ``high + margin * t / (1 + t)`` with t = (u - high) / margin, one
-    below `low` likewise, and all others at u.
+    A coordinate u above `high` is drawn at ``high + margin * t / (1 + t)`` with t = (u - high) / margin.
+    Coordinates below `low` are moved likewise, and all others are unchanged.
     """
 
     center: float  # its longitude, in degrees

@@ -16,13 +16,12 @@ _CELL_SIZE = 3.0  # side of the cells in which points are counted, in typographi
 # Distances of candidate positions from the anchor, in heights of the name.
 _DISTANCES = np.array([0.0, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 11.0, 16.0])
 _DIRECTIONS = 24  # number of candidate positions at each distance
-_COST_PER_HEIGHT = 0.012  # of the distance to the anchor, in heights of the name
-_COST_OF_HIDING = 2.0  # of hiding all points; proportional to the hidden fraction
-_COST_PER_CROSSING = 0.05  # of a leader line through a name
-_MAX_SWEEPS = 3  # over all names
-_GAP = np.array(
-    [2.0, 1.0]
-)  # horizontal and vertical space between two names, in typographic points
+_COST_PER_HEIGHT = 0.012  # cost of the distance to the anchor, per height of the name
+_COST_OF_HIDING = 2.0  # cost of hiding all points; proportional to the hidden fraction
+_COST_PER_CROSSING = 0.05  # cost of each leader line through a name
+_MAX_SWEEPS = 3  # maximum number of passes over all names
+# Horizontal and vertical space between two names, in typographic points.
+_GAP = np.array([2.0, 1.0])
 
 
 def median_direction(Y: Floats) -> Floats:
@@ -70,7 +69,7 @@ def place(anchors: Floats, sizes: Floats, box: Floats, points: Floats) -> Floats
     ----------
     anchors, sizes : ndarray of shape (k, 2)
         Ideal positions of the names, the most important one first, and their widths and heights.
-    room : ndarray of shape (2, 2)
+    box : ndarray of shape (2, 2)
         Lower left and upper right corner of the box to stay within.
     points : ndarray of shape (n, 2)
         Points that should stay visible.

@@ -11,14 +11,12 @@ from .chart import is_narrow
 from .colors import Categories, Coloring, Scale
 
 _GAP = 10  # space between the tick labels of the axes and the legend, in points
-_ROW_HEIGHT, _ROW_FONT_SIZE = (
-    13,
-    8.33,
-)  # height of a row of a legend at this font size ("small"), in points
+# Height of a row of a legend at this font size ("small"), in points.
+_ROW_HEIGHT, _ROW_FONT_SIZE = 13, 8.33
 _MIN_LETTERS, _MAX_LETTERS = 8, 60  # range of the length of a shortened name
 MAX_SHARE = 0.245  # largest fraction of the width of the figure for a legend
 _RESERVED_WIDTH = 1.2  # width that a new figure has for a legend, in inches
-_MAX_ENTRIES = 60  # of a legend; one of them counts the names left out
+_MAX_ENTRIES = 60  # maximum number of entries; one of them counts the names left out
 
 Entry = tuple[str, Any]  # a name and its colour
 
@@ -45,8 +43,8 @@ def draw(
 ) -> None:
     """Draw a legend or colour bar to the right of the axes or of the whole figure.
 
-    A legend takes at most `max_share` of the width of the figure. A new figure is widened up to that; beyond,
-    long names are shortened, and entries that do not fit are counted.
+    A legend takes at most `max_share` of the width of the figure. A new figure is widened up to that share;
+    if this is not enough, long names are shortened, and entries that do not fit are counted.
     """
     transform = None if whole_figure else _right_of(ax)
     title = coloring.title
@@ -145,7 +143,7 @@ def _shorten_names(names: list[Entry], max_letters: int) -> list[Entry]:
 
 
 def shortened(names: Sequence[str], max_letters: int = _MAX_LETTERS) -> list[str]:
-    """Shorten names to `most` letters: at the end, or in the middle for names that start alike."""
+    """Shorten names to `max_letters`: at the end, or in the middle if names have the same beginning."""
     dots, half = "\N{HORIZONTAL ELLIPSIS}", max_letters // 2
     starts = Counter(name[: max_letters - 1] for name in names if len(name) > max_letters)
 
@@ -227,7 +225,8 @@ def _draw_bar(ax: Any, coloring: Scale, transform: Any, font: Mapping[str, Any])
     if transform is None:
         bar = figure.colorbar(coloring.mappable(), ax=figure.axes, shrink=0.7, aspect=25, **style)
     else:
-        row_height = _ROW_HEIGHT * ax.figure.dpi / 72 / ax.bbox.height  # of missing values
+        # Height of the row of missing values.
+        row_height = _ROW_HEIGHT * ax.figure.dpi / 72 / ax.bbox.height
         bottom = 0.04 + (min(1.2 * row_height, 0.4) if coloring.missing.any() else 0)
         cax = ax.inset_axes((1, bottom, 0.022, 0.96 - bottom), transform=transform)
         bar = figure.colorbar(coloring.mappable(), cax=cax, **style)

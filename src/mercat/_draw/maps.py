@@ -39,7 +39,7 @@ class Style:
     frame: bool = True
     stretch: bool = True  # the scale along Mercator's right edge
     legend_location: str | None = BESIDE
-    fontsize: Any = None  # of the legend and of names on the map
+    fontsize: Any = None  # font size of the legend and of names on the map
     fontweight: Any = None
     fontoutline: float | None = None  # points around names on the map
     colorbar: bool = True  # beside a map coloured by numbers

@@ -104,7 +104,7 @@ def categorical(n: int) -> tuple[str, ...]:
 
 @lru_cache
 def _all_colors() -> tuple[str, ...]:
-    """Okabe and Ito's colours and those after them."""
+    """Okabe and Ito's colours and the further ones, `N_COLORS` in all."""
     levels = np.linspace(0, 1, 16)
     grid = np.stack(np.meshgrid(levels, levels, levels, indexing="ij"), axis=-1).reshape(-1, 3)
     candidates = perceived(grid)
@@ -122,7 +122,8 @@ def _all_colors() -> tuple[str, ...]:
 def on_dark(colors: tuple[str, ...]) -> tuple[str, ...]:
     """The colours for a dark background: dark ones are lightened, in the same hue.
 
-    The lightness of each is chosen to be farthest from all others and from the grey of missing values.
+    The lightness of each is chosen so that its distance from the others and from the grey of missing values
+    is largest.
     """
     lab = perceived(np.array([to_rgb(color) for color in colors]).reshape(-1, 3))[0]
     dark = lab[:, 0] < _DARKEST_ON_DARK

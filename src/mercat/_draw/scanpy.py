@@ -42,9 +42,8 @@ _LEGEND_LOCATIONS = (
     "center",
     "right",
 )
-_SCANPY_TOTAL_SIZE = (
-    120_000  # scanpy's default size of a dot is this divided by the number of cells
-)
+# Scanpy's default size of a dot is this divided by the number of cells.
+_SCANPY_TOTAL_SIZE = 120_000
 _SIZE_PER_AREA = 4  # scanpy's size of a dot, relative to ours
 _MIN_SIZE, _MAX_SIZE = 0.25, 36.0  # range of the default size, in points squared
 _SCANPY_PANEL, _PANEL = (6.4, 4.8), (5.0, 3.8)  # inches, if not set by the user
@@ -81,7 +80,9 @@ def per_panel(name: str, value: Any, n: int, *, whole: bool = False) -> list[Any
             raise ValueError(f"{name} must be a list of {n}, one for each panel, got {value!r}.")
         return [value] * n
     if len(value) != n:
-        raise ValueError(f"{name} must be one for all panels or a list of {n}, got {len(value)}.")
+        raise ValueError(
+            f"{name} must be one value for all panels or a list of {n}, got a list of {len(value)}."
+        )
     return list(value)
 
 
@@ -180,7 +181,7 @@ class ScanpyStyle:
     frame: bool | None = None
 
     def style(self, *, last: bool) -> Style:
-        """Style of a panel; only the `last` one has the scale of stretch."""
+        """Style of a panel; only the `last` one has the scale that shows Mercator's stretch."""
         location = "none" if self.legend_location is None else self.legend_location
         check_choice("legend_loc", location, _LEGEND_LOCATIONS)
         if self.colorbar_location not in ("right", None):

@@ -36,7 +36,7 @@ _TITLES = {
 
 
 def values_and_title(model: Any, uncertainty: Any, by: Any) -> tuple[Floats, str | None]:
-    """Numbers to colour by and their title; None for the loss."""
+    """Numbers to colour by, and their title, which is None for the loss."""
     if by is None:
         by = "loss" if uncertainty is None else "spread"
     if not isinstance(by, str):
@@ -100,7 +100,7 @@ def draw_regions(
 
 
 def _spread_out(Y: Floats, k: int) -> NDArray[np.intp]:
-    """k rows far from each other: the most central one, then each time the one farthest from those before."""
+    """k rows far from each other: the most central one, then always the one farthest from the rows so far."""
     rows = [int(np.argmax(Y @ Y.mean(axis=0)))]
     nearest = np.sum((Y - Y[rows[0]]) ** 2, axis=1)
     while len(rows) < min(k, len(Y)):

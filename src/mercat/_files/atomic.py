@@ -115,7 +115,7 @@ def _mode_of(target: Path) -> int | None:
 
 def _replace_all(parts: list[Path], targets: list[Path]) -> None:
     """Rename each part to its target; if one rename fails, undo the others."""
-    backups: list[Path] = []  # of the targets
+    backups: list[Path] = []  # backups of the targets
     try:
         for target in targets if len(targets) > 1 else ():
             backups.append(target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}.old"))

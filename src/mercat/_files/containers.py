@@ -40,8 +40,8 @@ def check_hdf5(path: Path) -> None:
     """Raise if an HDF5 file declares too much data, refers to other files, or has unexpected types."""
     import h5py
 
-    declared_sizes: list[int] = []  # of the datasets, in bytes
-    addresses: set[Any] = set()  # of the objects seen so far
+    declared_sizes: list[int] = []  # sizes of the datasets, in bytes
+    addresses: set[Any] = set()  # addresses of the objects seen so far
 
     def link_error(name: bytes, link: Any) -> str | None:
         if link.type == h5py.h5l.TYPE_HARD and link.u not in addresses:
@@ -144,8 +144,8 @@ def _check_kind(path: Path, name: str, kind: Any) -> None:
 class _Layout(NamedTuple):
     """How an array of a zarr folder is stored."""
 
-    n_bytes: int  # in whole chunks
-    codecs: list[Any]  # in the order of encoding
+    n_bytes: int  # size in whole chunks
+    codecs: list[Any]  # codecs in the order of encoding
     n_inner: int  # number of inner chunks of a shard, else 0
 
 

@@ -57,12 +57,8 @@ class Arrays:
         return {"array": self._names[id(array)]}
 
 
-_COMPUTED = {
-    "frame",
-    "p",
-    "C",
-    "C0",
-}  # fields of landmarks in older files, now recomputed on loading
+# Fields of landmarks in older files, now recomputed on loading.
+_COMPUTED = {"frame", "p", "C", "C0"}
 
 
 def _upgraded(kind: str, fields: dict[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ VERSION = 1
 _FORMAT = "mercat model"
 HEADER = "model.json"
 _MAX_MEMBERS = 1000
-_ADDED_PARAMETERS = {"n_detail": None}  # which older files lack, and their values
+_ADDED_PARAMETERS = {"n_detail": None}  # parameters that older files lack, and their values
 _OUTPUT = "_sklearn_output_config"  # scikit-learn's attribute for `set_output`
 _OUTPUTS = ("default", "pandas", "polars")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same model gives the same bytes
@@ -139,7 +139,8 @@ def write_model(
             f"The model has the attribute {unknown[0]!r}, which fit does not set and a file cannot store: "
             f"del model.{unknown[0]} first."
         )
-    state = {name: state[name] for name in RULES[Mercat] if name in state}  # in one order
+    # Always in the same order.
+    state = {name: state[name] for name in RULES[Mercat] if name in state}
     arrays = Arrays()
     header = {
         "format": _FORMAT,
@@ -154,8 +155,8 @@ def write_model(
         _restore(json.loads(text), arrays.members)
     except ValueError as error:
         raise ValueError(
-            f"The model cannot be saved, since it could not be loaded: {error} Were parameters or attributes "
-            "changed after the fit?"
+            f"The model cannot be saved, since it could not be loaded again: {error} Were parameters or "
+            "attributes changed after the fit?"
         ) from error
     with whole_file(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(HEADER, _EPOCH), text.encode("utf-8"))

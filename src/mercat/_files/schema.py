@@ -143,7 +143,7 @@ TUPLES: dict[str, Any] = {
 }
 TAGS = {kind: name for name, kind in TUPLES.items()}
 _OPTIONAL_FIELDS = {"feature_names_in_"}
-_MAY_BE_NAN = {  # or infinite
+_MAY_BE_NAN = {  # fields that may be NaN or infinite
     "loss_",
     "correlation_",
     "_placer.against.variance",
@@ -165,8 +165,8 @@ def check_names(where: str, got: set[str], expected: set[str]) -> None:
     if got != expected:
         absent, unknown = sorted(expected - got), sorted(got - expected)
         raise ValueError(
-            f"{where} of this mercat, {__version__}, differ from those of the mercat that wrote it: "
-            f"lacking {absent or 'none'}, unknown {unknown or 'none'}."
+            f"{where} in the file differ from those that mercat {__version__} expects: "
+            f"missing {absent or 'none'}, unknown {unknown or 'none'}."
         )
 
 
@@ -223,7 +223,7 @@ def _check_together(model: Mercat, state: dict[str, Any], sizes: dict[str, int])
         raise ValueError(f"its landmarks must have {d} columns, got {r}.")
     kept = r if distances or reducer.components is not None else 0
     if sizes["v"] != kept:
-        raise ValueError(f"explained_variance_ must be of {kept} components, got {sizes['v']}.")
+        raise ValueError(f"explained_variance_ must have {kept} values, got {sizes['v']}.")
     if sizes["h"] != state["n_iter_"]:
         raise ValueError(
             f"history_ must have n_iter_ entries, {state['n_iter_']}, got {sizes['h']}."
@@ -239,7 +239,7 @@ def _check_together(model: Mercat, state: dict[str, Any], sizes: dict[str, int])
             raise ValueError(
                 f"its number of neighbours must be in 1..{sizes['N']}, at most {n}, got {placer.k}."
             )
-        if not placer.field.fits():
+        if not placer.field.is_complete():
             raise ValueError("its field does not have the size of its grid.")
     for term in getattr(placer, "terms", ()):
         scale = getattr(term, "scale", None)

@@ -23,9 +23,8 @@ import numpy as np
 
 from .._data.text import printable
 
-_MAX_EXPANSION = (
-    200  # compression ratios of real tables are 2 to 50, those of attacks are about 1000
-)
+# Compression ratios of real tables are 2 to 50, those of attacks are about 1000.
+_MAX_EXPANSION = 200
 _FREE = 1 << 26  # bytes to which any file may expand
 _MAX_MEMBERS = 10_000
 # Memory that a fit needs per row or column of a sparse matrix: 50 components in double precision.
@@ -89,10 +88,10 @@ def reading(
         yield
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) or (error.name or "mercat").startswith("mercat"):
-            raise  # of a package that is not installed
+            raise  # a package is not installed
         raise ValueError(f"{path} is not {what}: {short(error)}") from error
     except MemoryError as error:
-        wanted = getattr(error, "_total_size", 0)  # by an array of NumPy
+        wanted = getattr(error, "_total_size", 0)  # bytes requested by a NumPy array
         if wanted > allowance(path):
             raise ValueError(f"{path} is not {what}: {short(error)}") from error
         raise

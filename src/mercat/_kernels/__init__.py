@@ -1,8 +1,8 @@
 """Inner loops in C, for NumPy arrays.
 
 Each C source with kernels has a module of the same name that calls them. Each function has a reference
-implementation in NumPy, which is used without a library (not built at installation, or disabled by the
-variable MERCAT_NATIVE=0) and in tests:
+implementation in NumPy, which is used in tests, and if the compiled library is missing or disabled by the
+environment variable MERCAT_NATIVE=0:
 
     if kernels.available():
         return kernels.attraction(...)
@@ -12,7 +12,7 @@ In C, inverse distances in the data, 0 for points that coincide, are called `nea
 `device` and `_triton` do the same for GPUs.
 """
 
-from ._library import LANES, aligned_zeros, available, describe, switched, take
+from ._library import LANES, aligned_zeros, available, describe, supports, switched
 from .affinities import MAX_EDGES, longest_steps
 from .angles import apex_gradient, bearings, data_moments, inverse_distances, moments
 from .descent import Anchors, anchors_of, attraction, far_forces, move, settle
@@ -58,6 +58,6 @@ __all__ = [
     "read_field",
     "settle",
     "smallest",
+    "supports",
     "switched",
-    "take",
 ]

@@ -1,7 +1,8 @@
 """Compile the kernels to a shared library, at installation or, in a source tree, at first use.
 
-This needs a C compiler with GCC's options: the one in the variable CC, or the first of cc, gcc and clang. The
-name of the library contains a hash of the source and the compiler options, which identifies a matching one.
+This needs a C compiler with GCC's options: the one named by the environment variable CC, or the first of cc,
+gcc and clang. The name of the library contains a hash of the source and the compiler options, so that an
+outdated library is not used.
 """
 
 from __future__ import annotations

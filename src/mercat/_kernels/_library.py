@@ -84,7 +84,7 @@ def available() -> bool:
 def describe() -> str:
     """Describe whether compiled kernels or NumPy are used."""
     if not _wanted:
-        return "NumPy, as MERCAT_NATIVE is 0"
+        return "NumPy, because MERCAT_NATIVE is 0"
     found = _load()
     return f"NumPy: {found.reason}" if found.handle is None else f"compiled, for {found.level}"
 
@@ -100,7 +100,7 @@ def switched(on: bool) -> Iterator[None]:
         _wanted = before
 
 
-def take(*arrays: Any) -> bool:
+def supports(*arrays: Any) -> bool:
     """Whether the kernels are used for these arrays: NumPy arrays, all of float32 or all of float64."""
     first = arrays[0]
     return (
@@ -111,7 +111,7 @@ def take(*arrays: Any) -> bool:
     )
 
 
-def exactly(array: np.ndarray, dtype: Any) -> np.ndarray:
+def contiguous(array: np.ndarray, dtype: Any) -> np.ndarray:
     """The array in C order with this type, copied if needed."""
     return np.ascontiguousarray(array, dtype=dtype)
 
@@ -124,12 +124,12 @@ def by_rows_and_columns(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def padded(X: np.ndarray) -> np.ndarray:
     """X (m x r) in single precision, padded with zeros to multiples of `LANES`."""
     m, r = X.shape
-    found = aligned_zeros((up_to(m), up_to(r)))
-    found[:m, :r] = X
-    return found
+    result = aligned_zeros((round_up(m), round_up(r)))
+    result[:m, :r] = X
+    return result
 
 
-def up_to(size: int, step: int = LANES) -> int:
+def round_up(size: int, step: int = LANES) -> int:
     """The smallest multiple of `step` that is at least `size`."""
     return -(-size // step) * step
 

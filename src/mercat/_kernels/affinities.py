@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ._library import exactly, run
+from ._library import contiguous, run
 
 MAX_EDGES = 128  # most edges of a row for which paths are searched
 
@@ -14,6 +14,6 @@ MAX_EDGES = 128  # most edges of a row for which paths are searched
 def longest_steps(X: np.ndarray, graph: Any, lengths: np.ndarray, n_threads: int) -> np.ndarray:
     """See `_detail.affinities.longest_steps`."""
     steps = lengths.astype(np.float32, order="C")
-    ends, columns = exactly(graph.indptr, np.int64), exactly(graph.indices, np.int32)
-    run("longest_steps", n_threads, *X.shape, ends, columns, exactly(X, np.float32), steps)
+    ends, columns = contiguous(graph.indptr, np.int64), contiguous(graph.indices, np.int32)
+    run("longest_steps", n_threads, *X.shape, ends, columns, contiguous(X, np.float32), steps)
     return steps

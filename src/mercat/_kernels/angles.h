@@ -73,7 +73,7 @@ KERNEL_OF(bearings)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *Y_legs
     }
 }
 
-/* `apex_gradient`, given the products of M with the differences between legs and apices (2 x b x m): at the apices
+/* `apex_gradient`, given the inner products of M with the differences between legs and apices (2 x b x m): at the apices
    (b x 3), and at the legs by coordinates (3 x m), which is added to `to_legs`. */
 KERNEL_OF(apex_gradient)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *Y_legs, const REAL *inverse_distance,
                           const REAL *B, const REAL *inverse_sine, const REAL *frame, const REAL *S, const REAL *S12,
@@ -82,7 +82,7 @@ KERNEL_OF(apex_gradient)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *Y
     const REAL *x = Y_legs, *y = Y_legs + m, *z = Y_legs + 2 * m;
     REAL *fx = to_legs, *fy = to_legs + m, *fz = to_legs + 2 * m;
     const REAL four = (REAL)(4 * beta), quadratic = (REAL)(4 * beta * beta);
-    const REAL itself = (REAL)(4 * beta * (1 - alpha - beta / 2)); /* 4 beta gamma: a leg with itself */
+    const REAL itself = (REAL)(4 * beta * (1 - alpha - beta / 2)); /* 4 beta gamma, see `direction_gradient` */
     for (int64_t i = 0; i < b; i++) {
         const REAL *U = frame + 3 * i, *V = frame + 3 * (b + i), *Y = Y_apex + 3 * i;
         const REAL *B1 = B + i * m, *B2 = B + (b + i) * m, *P1 = products + i * m, *P2 = products + (b + i) * m;
@@ -106,8 +106,8 @@ KERNEL_OF(apex_gradient)(int64_t b, int64_t m, const REAL *Y_apex, const REAL *Y
     }
 }
 
-/* Squared Frobenius norm |A'A|^2 for A (rows x width; multiples of 4 and LANES), whose first `used` columns alone may
-   be nonzero. `gram` holds `width`^2 numbers. */
+/* Squared Frobenius norm |A'A|^2 for A (rows x width; multiples of 4 and LANES), of which only the first `used` columns
+   may be nonzero. `gram` holds `width`^2 numbers. */
 static double JOIN(squares_of_products_, REAL)(int64_t rows, int64_t used, int64_t width, const REAL *A, REAL *gram)
 {
     memset(gram, 0, sizeof(REAL) * width * width);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._data.arrays import row_product
-from ._library import aligned_zeros, exactly, run, up_to
+from ._library import aligned_zeros, contiguous, round_up, run
 
 
 def inverse_distances(
@@ -13,7 +13,7 @@ def inverse_distances(
 ) -> np.ndarray:
     """See `_math.angles.inverse_distances`, for legs (m x r) shared by the apices (b x r)."""
     dtype = X_apex.dtype
-    X_apex, X_legs = exactly(X_apex, dtype), exactly(X_legs, dtype)
+    X_apex, X_legs = contiguous(X_apex, dtype), contiguous(X_legs, dtype)
     (b, r), m = X_apex.shape, len(X_legs)
     result = np.asarray(row_product(X_apex, X_legs.T))
     norms = [np.vecdot(X, X) for X in (X_apex, X_legs)]
@@ -33,21 +33,21 @@ def bearings(
 ) -> tuple[np.ndarray, ...]:
     """Directions from apices (b x 3) to shared legs (m x 3), with their sums.
 
-    B, inverse_sine and frame are those of `_math.angles.bearings`; S, S12 and t those of `apex_sums`. The
-    last result contains the weights of the sum M.
+    Returns B, inverse_sine and frame as `_math.angles.bearings` does, S, S12 and t as `apex_sums` does, and
+    the weights (2 x b x m) of the sum M.
     """
     dtype, b, m = Y_apex.dtype, len(Y_apex), len(Y_legs)
     ones = np.ones(m, dtype=dtype)
-    present = ones if mask is None else exactly(mask, dtype)
-    inverse_distance = ones if inverse_distance is None else exactly(inverse_distance, dtype)
+    present = ones if mask is None else contiguous(mask, dtype)
+    inverse_distance = ones if inverse_distance is None else contiguous(inverse_distance, dtype)
     shapes = (2, b, m), (b, m), (2, b, 3), (2, b), (b,), (2, b), (2, b, m)
-    found = tuple(np.empty(shape, dtype=dtype) for shape in shapes)
+    outputs = tuple(np.empty(shape, dtype=dtype) for shape in shapes)
     run(
         f"bearings_{dtype}",
-        b, m, exactly(Y_apex, dtype), exactly(Y_legs.T, dtype), present, _stride(present),
-        softening, inverse_distance, _stride(inverse_distance), *found,
+        b, m, contiguous(Y_apex, dtype), contiguous(Y_legs.T, dtype), present, _stride(present),
+        softening, inverse_distance, _stride(inverse_distance), *outputs,
     )  # fmt: skip
-    return found
+    return outputs
 
 
 def _stride(array: np.ndarray) -> int:
@@ -66,16 +66,16 @@ def apex_gradient(
 ) -> tuple[np.ndarray, np.ndarray]:
     """See `_math.angles.apex_gradient`: gradients at the apices (b x 3) and at the legs (m x 3).
 
-    `bearings` are B, inverse_sine and frame; `sums` are S, S12 and t; `products` (2 x b x m) are those of M
-    with the differences between legs and apices in the data.
+    `bearings` are B, inverse_sine and frame; `sums` are S, S12 and t; `products` (2 x b x m) are the inner
+    products of M with the differences between legs and apices in data space.
     """
     dtype = Y_apex.dtype
     b, m = inverse_distance.shape
     to_apices, to_legs = np.empty((b, 3), dtype=dtype), np.zeros((3, m), dtype=dtype)
-    arrays = (exactly(a, dtype) for a in (inverse_distance, *bearings, *sums, products))
+    arrays = (contiguous(a, dtype) for a in (inverse_distance, *bearings, *sums, products))
     run(
         f"apex_gradient_{dtype}",
-        b, m, exactly(Y_apex, dtype), exactly(Y_legs.T, dtype), *arrays,
+        b, m, contiguous(Y_apex, dtype), contiguous(Y_legs.T, dtype), *arrays,
         float(line[0]), float(line[1]), to_apices, to_legs,
     )  # fmt: skip
     return to_apices, to_legs.T
@@ -84,38 +84,39 @@ def apex_gradient(
 def data_moments(
     X_apex: np.ndarray, X_legs: np.ndarray, inverse_distance: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """See `_math.angles.data_moments`, for legs (m x at least r) shared by the apices (b x r)."""
+    """See `_math.angles.data_moments`, for apices (b x r) that share their legs (m rows, first r columns)."""
     dtype = X_apex.dtype
     (b, r), (m, stride) = X_apex.shape, X_legs.shape
-    width = up_to(min(m, r))
-    scratch = aligned_zeros((up_to(max(m, r), 4) * width + width * width + r,), dtype)
-    found = tuple(np.empty(b, dtype=dtype) for _ in range(3))
+    width = round_up(min(m, r))
+    scratch = aligned_zeros((round_up(max(m, r), 4) * width + width * width + r,), dtype)
+    count, a, aa = (np.empty(b, dtype=dtype) for _ in range(3))
     run(
         f"data_moments_{dtype}",
-        b, m, r, exactly(X_apex, dtype), exactly(X_legs, dtype), stride,
-        exactly(inverse_distance, dtype), width, scratch, *found,
+        b, m, r, contiguous(X_apex, dtype), contiguous(X_legs, dtype), stride,
+        contiguous(inverse_distance, dtype), width, scratch, count, a, aa,
     )  # fmt: skip
-    return found[0], found[1], found[2]
+    return count, a, aa
 
 
 def moments(
-    X_apex: np.ndarray, Y_apex: np.ndarray, X: np.ndarray, Y: np.ndarray, tiles: tuple[int, int, int],
-    negligible: float, softening: float,
+    X_apex: np.ndarray, Y_apex: np.ndarray, X: np.ndarray, Y: np.ndarray, start: int, n_legs: int,
+    tile: int, negligible: float, softening: float,
 ) -> np.ndarray:  # fmt: skip
-    """`_solve.placement.placed_moments` (6 x b, in double precision) of apices (b) over points X (n) at Y.
+    """See `_solve.placement.placed_moments`: the six moments of b apices (6 x b, in double precision).
 
-    `tiles` contains the index of the first apex, the number of apices per tile, and the number of legs.
+    Their legs are the landmarks X, placed at Y.
     """
     dtype = X_apex.dtype
-    (b, r), m = X_apex.shape, min(tiles[2], len(X))
-    columns, rows = up_to(r, 4) * up_to(m), up_to(m, 4) * up_to(r)
-    width = up_to(min(m, r))
+    (b, r), m = X_apex.shape, min(n_legs, len(X))
+    columns, rows = round_up(r, 4) * round_up(m), round_up(m, 4) * round_up(r)
+    width = round_up(min(m, r))
     size = columns + (0 if r > m else rows) + (r + 8) * m + width * width
-    found = np.empty((6, b))
+    result = np.empty((6, b))
     assert X.shape[1] == r
-    arrays = (exactly(a, dtype) for a in (X_apex, Y_apex, X, Y))
+    arrays = (contiguous(a, dtype) for a in (X_apex, Y_apex, X, Y))
     run(
         f"moments_{dtype}",
-        b, *tiles, len(X), m, r, *arrays, negligible, softening, aligned_zeros((size,), dtype), found,
+        b, start, tile, n_legs, len(X), m, r, *arrays, negligible, softening,
+        aligned_zeros((size,), dtype), result,
     )  # fmt: skip
-    return found
+    return result

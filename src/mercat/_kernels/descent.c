@@ -65,7 +65,7 @@ static void take_step(const void *arguments, int64_t first, int64_t last)
     }
 }
 
-/* A step from Y on the sphere with momentum, down the gradient over the curvature (see `Forces`), of length at most
+/* A step from Y on the sphere with momentum, along -gradient / curvature (see `Forces`), of length at most
    `longest`. Updates the velocities in place and writes the new positions to `moved`. */
 KERNEL(move)(int64_t n_threads, int64_t n, const float *Y, const float *pull, const float *push, const float *far,
              const float *stiffness, const float *far_curvature, double of_pull, double of_push, double of_stiffness,
@@ -90,7 +90,7 @@ KERNEL(move)(int64_t n_threads, int64_t n, const float *Y, const float *pull, co
 
 /* Forces of angles on b points X (b x r) at Y (`AngleTerm`): as apices over pairs of m anchors, and as legs at each
    anchor, paired with the others. `near` are inverse distances to the anchors (b x m, 0 for points that coincide), K
-   the products of the sums M of the anchors with the differences point minus anchor (b x 2m). `anchors` are 14 rows of
+   the products of the sums M at each anchor with the differences point - anchor (b x 2m). `anchors` are 14 rows of
    m numbers: positions, frames (six), S, S12 and t. The data of the anchors are given by rows (`width` numbers each)
    and by columns (`padded`), padded with zeros. `scratch` holds 14 padded + 4 width numbers. Two points are processed
    at a time, with bit-identical results. */
@@ -203,9 +203,9 @@ KERNEL(inverse_distances_float32)(int64_t b, int64_t m, int64_t r, const float *
                                 const float *norms_apex, const float *norms_legs, double trusted, double negligible,
                                 float *result);
 
-/* Positions of `numbers`: alpha, beta and the softening of angles, and factors of their forces and curvatures; p, q and the
-   least sine of distances, and factors of theirs. Then for `far_forces`, see `inverse_distances`; for `settle`, the inverse
-   of the squared bandwidth, the factors of `Forces`, and the longest step. */
+/* Indices into `numbers`. For angles: alpha, beta, the softening, and the factors of the forces and of the curvatures. For
+   distances: p, q, the smallest sine, and both factors. Then, for `far_forces`: the tolerances of `inverse_distances`. For
+   `settle`: the inverse of the squared bandwidth, the factors of `Forces`, and the longest step. */
 enum {
     ALPHA, BETA, SOFTENING, ANGLE_FACTOR, ANGLE_CURVATURE, ARC_P, ARC_Q, LEAST_SINE, ARC_FACTOR, ARC_CURVATURE, FAR_NUMBERS,
     TRUSTED = FAR_NUMBERS, NEGLIGIBLE,
@@ -270,10 +270,11 @@ static void far_rows(const void *arguments, int64_t start, int64_t last)
     }
 }
 
-/* Forces of angles and distances on n points X (n x r) at Y and their curvatures (`FarTerms`), and for each block of
-   `grain` points, sums of the moments of `angle_forces` (3) and of the sums of `arc_residuals` (5). Anchors are those of
-   `angle_forces`, with `factors`: r rows of 3 padded numbers (the sums M and the data), then the products of M with the
-   anchors and their squared norms. `scratch`: `room` numbers for each block, at least 26 padded + 8 width + 12 m + 68. */
+/* Forces of angles and distances on n points X (n x r) at Y and their curvatures (`FarTerms`). `sums` are, for each block
+   of `grain` points, the totals of the moments of `angle_forces` (3) and of the sums of `arc_residuals` (5). Anchors are
+   given as for `angle_forces`, and by `factors`: r rows of 3 padded numbers (the sums M and the data), then the products
+   of M with the anchors, and their squared norms. `scratch`: `room` numbers for each block, at least
+   26 padded + 8 width + 12 m + 68. */
 KERNEL(far_forces)(int64_t n_threads, int64_t n, int64_t m, int64_t r, int64_t width, int64_t padded, int64_t grain,
                    int64_t room, const double *numbers, const float *X, const float *Y, const float *anchors,
                    const float *X_anchors, const float *Xt_anchors, const float *factors, float *scratch, float *force,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._library import aligned_zeros, by_rows_and_columns, exactly, run, up_to
+from ._library import aligned_zeros, by_rows_and_columns, contiguous, round_up, run
 
 _ROWS_PER_BLOCK, _N_BLOCKS = 256, 256  # minimum and maximum, for any number of threads
 
@@ -15,8 +15,8 @@ _ROWS_PER_BLOCK, _N_BLOCKS = 256, 256  # minimum and maximum, for any number of 
 def attraction(P: Any, Y: np.ndarray, bandwidth: float, n_threads: int) -> np.ndarray:
     """See `_detail.descent.attraction` (n x 3)."""
     force = np.empty(Y.shape, dtype=np.float32)
-    ends, columns = exactly(P.indptr, np.int64), exactly(P.indices, np.int32)
-    arrays = ends, columns, exactly(P.data, np.float32), exactly(Y, np.float32)
+    ends, columns = contiguous(P.indptr, np.int64), contiguous(P.indices, np.int32)
+    arrays = ends, columns, contiguous(P.data, np.float32), contiguous(Y, np.float32)
     run("attraction", n_threads, len(Y), *arrays, 1 / bandwidth**2, force)
     return force
 
@@ -30,7 +30,7 @@ def move(
     `forces` and `factors` are the arrays and the factors of `_detail.descent.Forces`, in order.
     """
     velocity, moved = velocity.astype(np.float32, order="C"), np.empty(Y.shape, dtype=np.float32)
-    arrays = (exactly(a, np.float32) for a in (Y, *forces))
+    arrays = (contiguous(a, np.float32) for a in (Y, *forces))
     settings = (float(number) for number in (*factors, momentum, factor, longest))
     run("move", n_threads, len(Y), *arrays, *settings, velocity, moved)
     return moved, velocity
@@ -48,7 +48,7 @@ class Anchors(NamedTuple):
 def anchors_of(
     X: np.ndarray, Y: np.ndarray, frame: np.ndarray, sums: Any, offset: np.ndarray
 ) -> Anchors:
-    """Anchors X (m x r) at Y (m x 3), their tangent frames (2 x m x 3), sums, and M times X (2m)."""
+    """Pack anchors X (m x r) at Y (m x 3), their frames (2 x m x 3), sums, and M . X at each (2m)."""
     legs = [*Y.T, *frame[0].T, *frame[1].T, *sums.S, sums.S12, *sums.t]
     rows, columns = by_rows_and_columns(X)
     (width, padded), m = columns.shape, len(X)
@@ -69,9 +69,13 @@ def far_forces(
     assert len(numbers) == 12, numbers  # as C expects
     force, curvature = np.empty((n, 3), dtype=np.float32), np.empty((n, 1), dtype=np.float32)
     grain = max(_ROWS_PER_BLOCK, -(-n // _N_BLOCKS))
-    n_blocks, room = -(-n // grain), up_to(26 * padded + 8 * width + 12 * m + 68)
+    n_blocks, room = -(-n // grain), round_up(26 * padded + 8 * width + 12 * m + 68)
     scratch, sums = aligned_zeros((n_blocks, room)), np.zeros((n_blocks, 8))
-    arrays = np.array(numbers, dtype=np.float64), exactly(X, np.float32), exactly(Y, np.float32)
+    arrays = (
+        np.array(numbers, dtype=np.float64),
+        contiguous(X, np.float32),
+        contiguous(Y, np.float32),
+    )
     sizes = n, m, r, width, padded, grain, room
     run("far_forces", n_threads, *sizes, *arrays, *anchors, scratch, force, curvature, sums)
     return force, curvature, sums.sum(axis=0)
@@ -89,13 +93,13 @@ def settle(
     X, near, _ = pairs
     (b, k), (padded, width) = weights.shape, anchors.X.shape
     assert len(numbers) == 15, numbers  # as C expects
-    found = np.concatenate([Y, around.reshape(-1, 3)], dtype=np.float32)
+    positions = np.concatenate([Y, around.reshape(-1, 3)], dtype=np.float32)
     ends, columns = np.arange(0, b * k + 1, k), np.arange(b, b + b * k, dtype=np.int32)
-    arrays = (exactly(a, np.float32) for a in (weights, stiffness, *pairs))
+    arrays = (contiguous(a, np.float32) for a in (weights, stiffness, *pairs))
     scratch = aligned_zeros((14 * padded + 4 * width + 23 * b,))
-    values = exactly(field.values, np.float32)
+    values = contiguous(field.values, np.float32)
     run(
         "settle", b, near.shape[1], X.shape[1], width, padded, field.n_rows, field.n_columns, steps,
-        np.array(numbers, dtype=np.float64), ends, columns, *arrays, *anchors[:3], values, scratch, found,
+        np.array(numbers, dtype=np.float64), ends, columns, *arrays, *anchors[:3], values, scratch, positions,
     )  # fmt: skip
-    return found[:b]
+    return positions[:b]

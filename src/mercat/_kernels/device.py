@@ -1,9 +1,9 @@
 """Inner loops on a GPU in Triton (`_triton`), for tensors in single precision.
 
 Each function has a reference implementation in torch, which is used on other devices, without Triton, if the
-variable MERCAT_TRITON is 0, and in tests:
+environment variable MERCAT_TRITON is 0, and in tests:
 
-    if device.take(Y):
+    if device.supports(Y):
         return device.attraction(...)
 
 `inv_d` are inverse distances in the data, 0 for points that coincide.
@@ -28,7 +28,7 @@ _BLOCK = 256  # points per program, for other kernels
 _MAX_LEGS = 128  # landmarks in one tile
 _ENERGIES = {"ROWS": 1, "num_warps": 1}  # one warp per point, so that sums need no barrier
 _PATHS = {"WIDTH": 32, "PART": 64, "num_warps": 1}  # edges of a row, and columns at a time
-_COPIES, _NODES = 64, 1 << 22  # most copies of a grid for additions, and about the nodes of all
+_COPIES, _NODES = 64, 1 << 22  # maximum number of copies of a grid, and of their nodes in total
 _wanted = os.environ.get("MERCAT_TRITON", "1") != "0"
 _interpreted = os.environ.get("TRITON_INTERPRET") == "1"  # by Triton, on the CPU: for tests
 
@@ -43,7 +43,7 @@ def _kernels() -> Any:
     return _triton
 
 
-def take(*tensors: Any) -> bool:
+def supports(*tensors: Any) -> bool:
     """Whether the kernels are used for these tensors: in single precision, on a GPU."""
     return (
         _wanted
@@ -242,8 +242,8 @@ class Linear(NamedTuple):
 
     K: Any  # (2, n, L)
     inv_d: Any  # (n, m) inverse distances to the legs of an apex
-    nearest: Any  # (n,) the smallest of all inverse distances
-    products: Any  # (n, 3 L) of points with landmarks, and with both parts of P
+    min_inv_d: Any  # (n,) smallest inverse distance to any landmark; 0 for a point equal to one
+    products: Any  # (n, 3 L) inner products of points with landmarks and with both parts of P
     x_norms: Any  # (n,)
 
 
@@ -257,26 +257,26 @@ def linear_parts(
     (n, r), n_legs = X.shape, len(legs)
     products = X @ torch.cat([legs, P[0], P[1]]).T
     x_norms = squared_norms(X)
-    found = Linear(
+    linear = Linear(
         X.new_empty((2, n, n_legs)), X.new_empty((n, m)), X.new_empty(n), products, x_norms
     )
     _run(
         "linear_parts", _programs(n, _ROWS), X.device,
         X, n, r, legs.T.contiguous(), n_legs, products, x_norms, squared_norms(legs),
-        torch.cat([p, T]), trusted, negligible, m, *found[:3], ROWS=_ROWS, LEGS=64,
+        torch.cat([p, T]), trusted, negligible, m, *linear[:3], ROWS=_ROWS, LEGS=64,
     )  # fmt: skip
-    return found
+    return linear
 
 
 def half_ranks(inv_d: Any, quantiles: Any, ranks: Any, slope: float) -> Any:
     """See `_math.distances.HalfRanks.inverse`."""
     inv_d = inv_d.contiguous()
-    found, size = inv_d.new_empty(inv_d.shape), inv_d.numel()
+    result, size = inv_d.new_empty(inv_d.shape), inv_d.numel()
     _run(
         "half_ranks", _programs(size, _BLOCK), inv_d.device,
-        inv_d, size, quantiles, ranks, slope, found, BLOCK=_BLOCK,
+        inv_d, size, quantiles, ranks, slope, result, BLOCK=_BLOCK,
     )  # fmt: skip
-    return found
+    return result
 
 
 def arc_residuals(
@@ -297,13 +297,13 @@ def arc_residuals(
 def weights(Y: Any, inv_d: Any, others: Any, softening: float) -> Any:
     """Directions from points at Y to others (m x 3), divided by distances in the data (2 x n x m)."""
     n, m = inv_d.shape
-    found = Y.new_empty((2, n, m))
+    result = Y.new_empty((2, n, m))
     _run(
         "weights", (*_programs(n, _ROWS), -(-m // 64)), Y.device,
-        Y.contiguous(), inv_d.contiguous(), n, others.T.contiguous(), m, float(softening), found,
+        Y.contiguous(), inv_d.contiguous(), n, others.T.contiguous(), m, float(softening), result,
         ROWS=_ROWS, LEGS=64,
     )  # fmt: skip
-    return found
+    return result
 
 
 def angle_force(
@@ -318,7 +318,7 @@ def angle_force(
 ) -> tuple[Any, Any, Any]:
     """Forces of angles on points at Y (n x 3), summed over triples; see `_detail.terms.AngleTerm`.
 
-    `offset` (2 m) are the products of the sums M of the anchors with the anchors. Also returns the sums of
+    `offset` (2 m) are the inner products of the sums M at each anchor with its data. Also returns the sums of
     squared inverse sines (n) and the moments (3 x n).
     """
     import torch
@@ -341,14 +341,14 @@ def angle_force(
 def moments(X: Any, Y: Any, legs: Any, others: Any, inv_d: Any, softening: float) -> Any:
     """See `_solve.placement.placed_moments`: sums (6 x n) of points at Y, over legs (m x r) at others."""
     n, m = inv_d.shape
-    found = Y.new_empty((6, n))
+    result = Y.new_empty((6, n))
     rows = _rows(m)
     _run(
         "moments", _programs(n, rows), Y.device,
         Y.contiguous(), inv_d, X @ legs.T, squared_norms(X), n, others.T.contiguous(),
-        legs @ legs.T, m, softening, found, ROWS=rows, LEGS=_tile(m),
+        legs @ legs.T, m, softening, result, ROWS=rows, LEGS=_tile(m),
     )  # fmt: skip
-    return found
+    return result
 
 
 class Places(NamedTuple):
@@ -389,15 +389,15 @@ def place(
     settings = tuple(float(v) for v in settings)
 
     def energy(rows: Any, inv_d: Any, Y: Any, as_leg: bool) -> tuple[Any, Any]:
-        found, gradient = Y.new_empty(len(Y)), torch.empty_like(Y)
+        energies, gradient = Y.new_empty(len(Y)), torch.empty_like(Y)
         W = weights(Y, inv_d, Y_legs, settings[0])
         _run(
             "energy", _programs(len(Y), _ENERGIES["ROWS"]), Y.device,
             rows, len(Y), n, Y, linear.K, legs, n_legs, Y_legs_by_axis, linear.inv_d, scaled, linear.products,
-            3 * n_legs, linear.x_norms, W @ gram, m, int(as_leg), *settings, found, gradient,
+            3 * n_legs, linear.x_norms, W @ gram, m, int(as_leg), *settings, energies, gradient,
             **_ENERGIES, LEGS=128, APEX_LEGS=_tile(m),
         )  # fmt: skip
-        return found, gradient
+        return energies, gradient
 
     def descend(rows: Any, inv_d: Any, Y: Any, number: int, first: float) -> tuple[Any, ...]:
         trial = torch.clone(Y, memory_format=torch.contiguous_format)

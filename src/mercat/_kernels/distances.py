@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._library import exactly, run
+from ._library import contiguous, run
 
 
 def half_ranks(
@@ -12,10 +12,10 @@ def half_ranks(
 ) -> np.ndarray:
     """See `_math.distances.HalfRanks.inverse`."""
     assert len(quantiles) == len(ranks) == 65  # as C expects
-    found = np.empty(inverse_distance.shape, dtype=np.float32)
-    arrays = (exactly(a, np.float32) for a in (inverse_distance, quantiles, ranks))
-    run("half_ranks", *found.shape, *arrays, slope, found)
-    return found
+    result = np.empty(inverse_distance.shape, dtype=np.float32)
+    arrays = (contiguous(a, np.float32) for a in (inverse_distance, quantiles, ranks))
+    run("half_ranks", *result.shape, *arrays, slope, result)
+    return result
 
 
 def arc_residuals(
@@ -29,7 +29,9 @@ def arc_residuals(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """See `_math.distances.DistanceTerm.residuals`."""
     b, m = inverse_distance.shape
-    found = tuple(np.empty(shape, dtype=np.float32) for shape in ((b,), (b, 3), (5, b)))
-    arrays = (exactly(a, np.float32) for a in (inverse_distance, Y, others.T))
-    run("arc_residuals", n_threads, b, m, *arrays, float(p), float(q), least_sine, *found)
-    return found[0], found[1], found[2]
+    shapes = (b,), (b, 3), (5, b)
+    squares, gradient, sums = (np.empty(shape, dtype=np.float32) for shape in shapes)
+    arrays = (contiguous(a, np.float32) for a in (inverse_distance, Y, others.T))
+    outputs = squares, gradient, sums
+    run("arc_residuals", n_threads, b, m, *arrays, float(p), float(q), least_sine, *outputs)
+    return outputs

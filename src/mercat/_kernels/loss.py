@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._library import aligned_zeros, by_rows_and_columns, exactly, run
+from ._library import aligned_zeros, by_rows_and_columns, contiguous, run
 
 MAX_APICES, _APICES_PER_BLOCK = 2048, 32  # see loss.c
 
@@ -23,7 +23,7 @@ class Apices(NamedTuple):
 def apices_of(X: np.ndarray, inverse_distance: np.ndarray) -> Apices:
     """Points X (n x r), at most `MAX_APICES`, and their inverse distances (n x n)."""
     assert len(X) <= MAX_APICES, len(X)  # the size of the arrays in C
-    inverse_distance = exactly(inverse_distance, np.float32)
+    inverse_distance = contiguous(inverse_distance, np.float32)
     return Apices(*by_rows_and_columns(X), inverse_distance, X.shape[1])
 
 

@@ -61,7 +61,7 @@ KERNEL(smallest)(int64_t rows, int64_t columns, const float *D, int64_t first, c
 }
 
 #define TOGETHER 4 /* queries compared with the same points at a time */
-#define AT_ONCE 32 /* coordinates; most points are too far already, and the rest is not needed */
+#define AT_ONCE 32 /* coordinates summed at a time: for most points, the first ones show that they are too far */
 #define SHARED 256 /* queries among which these are chosen, so that the points of a cell stay in the cache */
 
 /* Adds the points start, ..., stop - 1 to the heaps of some queries, except each query itself. */
@@ -116,7 +116,7 @@ static void add_points(int64_t start, int64_t stop, int64_t r, int64_t k, const 
 }
 
 /* The points nearest to each query (k distances and positions, nearest first) in some cells (rows x reach), except the
-   position `itself`; if there are fewer, the rest is infinity and -1. X stores the coordinates of LANES points side by
+   position `itself`; missing ones have distance infinity and position -1. X stores the coordinates of LANES points side by
    side, and cell c has the points starts[c] to stops[c] - 1; both are multiples of LANES. */
 KERNEL(nearest_in_cells)(int64_t rows, int64_t reach, int64_t r, int64_t k, const float *X, const int64_t *starts,
                          const int64_t *stops, const float *queries, const int64_t *itself, const int64_t *cells,

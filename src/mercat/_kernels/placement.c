@@ -16,11 +16,11 @@ struct landmarks {
     const float *candidates, *C;           /* positions and quadratic parts (4 x room), bearings at S landmarks (two) */
     float softening, alpha, beta, apex_weight;
     float pair_weight, line_p, line_q, least_sine; /* for distances to the legs of an apex */
-    float negligible, slope;                       /* see `distance_tolerances`, `half_ranks_of`; slope 0: distances as they are */
+    float negligible, slope;                       /* see `distance_tolerances`, `half_ranks_of`; slope 0 if unused */
 };
 
 struct point {
-    const float *x, *K1, *K2, *near, *seen; /* inverse distances to landmarks, as angles and as distances see them */
+    const float *x, *K1, *K2, *near, *seen; /* inverse distances to landmarks: for angles, and for the distance term */
     float *scratch; /* 7 padded + 2 width numbers; the padding is 0 */
 };
 
@@ -382,13 +382,13 @@ static struct point point_of(const struct landmarks *k, const struct group *q, i
     return p;
 }
 
-/* Places b points X (b x r) and returns their energies E. Each descends from the best of its n starts (b x n x 3) or,
-   without starts, from the best of the candidates that are not near `away` (b x 3, NaN if not used). A point that
-   coincides with a landmark gets its position. `H`: inverse Hessians (b x 9) for the first pass, if they are `given`.
-   `limits`: the cosine of the smallest distance between candidates, the longest step, rounding, the step length below
-   which a point has converged, the first step of each pass (the second pass is for points that have not converged), and
-   the step length that ends the first pass, if H are given; energies are then those before the last step. Four points
-   are compared with the landmarks at a time. `scratch`: see `lay_out`. */
+/* Places b points X (b x r) and returns their energies E. Each descends from the best of its n starts (b x n x 3)
+   or, without starts, from the best of the candidates that are not near `away` (b x 3, NaN if not used). A point
+   that coincides with a landmark gets the landmark's position. `H`: inverse Hessians (b x 9) for the first pass, if
+   they are `given`. `limits`: the cosine of the smallest distance between candidates, the longest step, rounding,
+   the step length below which a point has converged, the first step of each pass (the second pass is for points that
+   have not converged), and the step length that ends the first pass, if H are given; energies are then those before
+   the last step. Four points are compared with the landmarks at a time. `scratch`: see `lay_out`. */
 KERNEL(place)(int64_t b, const int64_t *sizes, const float *numbers, const float *table, const float *X_apex,
               const float *Xt_apex, const float *Xt, const float *Pt, const float *candidates, const float *C,
               const float *quantiles, int64_t n, int64_t given, int64_t kept, int64_t steps, int64_t more_steps,

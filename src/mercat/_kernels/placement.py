@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._library import aligned_zeros, exactly, padded, run, up_to
+from ._library import aligned_zeros, contiguous, padded, round_up, run
 
 
 class Landmarks(NamedTuple):
@@ -67,7 +67,7 @@ def place(
     away_from = np.full((b, 3), np.nan) if away_from is None else away_from
     H = np.empty((0, 3, 3)) if H is None else H
     assert (X.shape[1], len(limits)) == (landmarks.sizes[4], 7)  # as C expects
-    arrays = (exactly(a, np.float32) for a in (np.array(limits), X, starts, away_from, H))
+    arrays = (contiguous(a, np.float32) for a in (np.array(limits), X, starts, away_from, H))
     Y, E = np.empty((b, 3), dtype=np.float32), np.empty(b, dtype=np.float32)
     settled, numbers = np.empty(b, dtype=np.int8), (starts.shape[1], given, *steps)
     run("place", b, *landmarks, *numbers, *arrays, _scratch(landmarks), Y, E, settled)
@@ -78,11 +78,11 @@ def gradients(landmarks: Landmarks, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """Gradients (b x n x 3) of the energies of points X (b x r) at n positions Y (b x n x 3) each."""
     assert X.shape[1] == landmarks.sizes[4]  # as C expects
     found = np.empty(Y.shape, dtype=np.float32)
-    arrays = (exactly(a, np.float32) for a in (X, Y))
+    arrays = (contiguous(a, np.float32) for a in (X, Y))
     run("gradients", len(X), *landmarks, Y.shape[1], *arrays, _scratch(landmarks), found)
     return found
 
 
 def _scratch(landmarks: Landmarks) -> np.ndarray:
-    L, m, _, G, r = (up_to(int(size)) for size in landmarks.sizes)
+    L, m, _, G, r = (round_up(int(size)) for size in landmarks.sizes)
     return aligned_zeros((6 * r + 8 * m + 12 * L + 4 * G,))

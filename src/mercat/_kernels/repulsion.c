@@ -46,7 +46,7 @@ static inline void cubic(float t, float value[4], float slope[4])
 
 /* Positions of LANES points on the grid. */
 struct places {
-    int32_t row[LANES], column[LANES]; /* the second of four each; rows include those beyond the pole */
+    int32_t row[LANES], column[LANES]; /* the second of four nodes in each direction; rows include those beyond the pole */
     float down[LANES], right[LANES];
 };
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ._library import LANES, exactly, run
+from ._library import LANES, contiguous, run
 
 
 def charge(
@@ -14,7 +14,7 @@ def charge(
 ) -> np.ndarray:
     """See `_detail.repulsion.Kernel._charge`: the sum of the grids of blocks of points, flattened."""
     result = np.empty(grids.shape[1], dtype=np.float32)
-    Y, used = exactly(Y, np.float32), np.empty((len(grids), 2), dtype=np.int64)
+    Y, used = contiguous(Y, np.float32), np.empty((len(grids), 2), dtype=np.int64)
     run("charge", n_threads, len(Y), Y, n_rows, n_columns, block, grids, used, result)
     return result
 
@@ -24,7 +24,7 @@ def read_field(
 ) -> tuple[np.ndarray, np.ndarray]:
     """See `_detail.repulsion.Field.at`: value (n) and gradient (n x 3) at positions Y."""
     value, slope = np.empty(len(Y), dtype=np.float32), np.empty((len(Y), 3), dtype=np.float32)
-    Y, field = exactly(Y, np.float32), exactly(field, np.float32)
+    Y, field = contiguous(Y, np.float32), contiguous(field, np.float32)
     run("read_field", n_threads, len(Y), Y, n_rows, n_columns, field, value, slope)
     return value, slope
 

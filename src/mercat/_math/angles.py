@@ -6,7 +6,7 @@ every sum over pairs of legs is a sum over small matrices,
 
 .. math:: \sum a b = |A^T B|^2,\quad \sum b^2 = |B^T B|^2,\quad \sum b = |B^T 1|^2,
 
-so that all triples cost O(n^2 r) and not O(n^3).
+so that the sum over all triples costs O(n^2 r) instead of O(n^3).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Calibration(NamedTuple):
 
 
 ABSOLUTE = Calibration(0.0, 1.0)
-# Points coincide if their distance is at most this many machine epsilons times the root of |x|^2 + |y|^2.
+# Points coincide if their distance is at most this many machine epsilons times sqrt(|x|^2 + |y|^2).
 _COINCIDENT_EPS = 4.0
 MIN_SOFTENING = 1e-14  # for maps whose points all coincide
 
@@ -85,13 +85,13 @@ MIN_SOFTENING = 1e-14  # for maps whose points all coincide
 def _weighted_sum(weights: Array, P: Array) -> Array:
     """Weighted sums (2 x b x c) of points P with weights (2 x b x m).
 
-    P is m x c, or b x m x c if each apex has other points.
+    P is m x c, or b x m x c if each apex has its own points.
     """
     return row_product(weights, P) if P.ndim == 2 else (weights[..., None, :] @ P)[..., 0, :]
 
 
 def _dot(vectors: Array, P: Array) -> Array:
-    """Inner products (.. x b x m) of vectors (.. x b x c) and points P, as in `_weighted_sum`."""
+    """Inner products (... x b x m) of vectors (... x b x c) and points P, with P as in `_weighted_sum`."""
     return row_product(vectors, P.T) if P.ndim == 2 else (P @ vectors[..., None])[..., 0]
 
 
@@ -101,7 +101,7 @@ def inverse_distances(X_apex: Array, X_legs: Array, squares: Array | None = None
     Distances to shared legs are computed from inner products, by one matrix product. Where these cancel
     (points much closer to each other than to the origin), distances are recomputed from the differences; on
     a device, the products are computed in double precision instead. `squares` are the squared norms of the
-    apices, for kernels on a device.
+    apices, if known; only kernels on a device use them.
     """
     xp = namespace(X_apex)
     trusted, negligible = distance_tolerances(X_apex)
@@ -109,16 +109,16 @@ def inverse_distances(X_apex: Array, X_legs: Array, squares: Array | None = None
         difference = X_legs - X_apex[:, None, :]
         squared = row_dot(difference, difference)
         squared[squared <= negligible * _squared_norms(X_apex, X_legs)] = 0
-    elif kernels.take(X_apex, X_legs):
+    elif kernels.supports(X_apex, X_legs):
         return kernels.inverse_distances(X_apex, X_legs, trusted, negligible)
-    elif device_kernels.take(X_apex, X_legs):
+    elif device_kernels.supports(X_apex, X_legs):
         return device_kernels.inverse_distances(X_apex, X_legs, trusted, negligible, squares)
     elif on_host(X_apex) or widest(X_apex) == X_apex.dtype:
         squared, norms = _squared_distances(X_apex, X_legs)
         _recompute_cancelled(squared, norms, X_apex, X_legs)
     else:
-        # On a device, searching for near pairs is slow and double precision is fast; it represents the
-        # product of two single-precision numbers exactly.
+        # On a device, searching for near pairs is slow and double precision is fast. In double precision,
+        # products of single-precision numbers are exact.
         wide = xp.astype(X_apex, xp.float64), xp.astype(X_legs, xp.float64)
         squared, norms = _squared_distances(*wide)
         squared = xp.astype(xp.where(squared <= negligible * norms, xp.inf, squared), X_apex.dtype)
@@ -196,13 +196,13 @@ def bearings(
     r"""Directions from each apex to each leg along the sphere.
 
     A direction jumps where two points meet. `softening` smooths the jump: the direction is
-    :math:`c / \sqrt{|c|^2 + \varepsilon}`, where c is the leg's position in the tangent plane, whose length
-    is the sine of the arc. The default is the machine epsilon, which bounds the gradient at coincident
-    and antipodal points and is negligible elsewhere.
+    :math:`c / \sqrt{|c|^2 + \varepsilon}`, where c is the leg projected onto the tangent plane; the length of
+    c is the sine of the arc. By default, :math:`\varepsilon` is the machine epsilon, which bounds the
+    gradient at coincident and antipodal points and is negligible elsewhere.
     """
     if softening is None:
         softening = float(namespace(Y_apex).finfo(Y_apex.dtype).eps)
-    if Y_legs.ndim == 2 and kernels.take(Y_apex, Y_legs):
+    if Y_legs.ndim == 2 and kernels.supports(Y_apex, Y_legs):
         return Bearings(*kernels.bearings(Y_apex, Y_legs, mask, softening)[:3])
     frame = tangent_frame(Y_apex)
     B = _dot(frame, Y_legs)
@@ -222,9 +222,10 @@ def inverse_length(B: Array, softening: float) -> Array:
 
 
 def pull_back(g: Array, B: Array, inverse_sine: Array) -> Array:
-    """Gradient with respect to positions c in tangent planes, from g (overwritten), that to B = c / length.
+    """Gradient with respect to positions c in tangent planes, given the gradient g with respect to B.
 
-    The result is (g - B (B . g)) / length. It rotates directions, and changes the length of softened ones.
+    With B = c / length, the result is (g - B (B . g)) / length; g is overwritten. A step along it rotates
+    directions, and changes the length of softened ones.
     """
     along, other = unstack(g * B)
     along += other
@@ -234,9 +235,10 @@ def pull_back(g: Array, B: Array, inverse_sine: Array) -> Array:
 
 
 def pull_back_rotation(g: Array, B: Array, inverse_sine: Array) -> Array:
-    """The part of `pull_back` (g is overwritten) that rotates directions; it differs only for softened ones.
+    """The part of `pull_back` that rotates directions; g is overwritten.
 
-    The rest shortens softened directions, which draws points together, and leads to a higher loss.
+    It differs from `pull_back` for softened directions only. The other part shortens these directions, which
+    draws points together and leads to a higher loss.
     """
     swapped = namespace(B).flip(B, axis=0)
     g *= swapped
@@ -251,7 +253,7 @@ def pull_back_rotation(g: Array, B: Array, inverse_sine: Array) -> Array:
 def softening_for(Y: Array, fraction: float) -> float:
     """Softening of directions between points Y, as a fraction of their squared spacing.
 
-    It shrinks with the map, so that a smaller map has no lower loss.
+    It shrinks with the map, so that shrinking the map does not lower the loss.
     """
     return max(fraction * squared_spacing(Y), MIN_SOFTENING)
 
@@ -263,7 +265,7 @@ def sum_of_legs(weights: Array, legs: Legs) -> Array:
 
 
 def products_with_legs(vectors: Array, legs: Legs) -> Array:
-    """Inner products (2 x b x m) of vectors at the apices (2 x b x r) with the differences to the legs."""
+    """Inner products (2 x b x m) of vectors at the apices (2 x b x r) with differences leg minus apex."""
     offset = -row_dot(vectors, legs.X_apex)[..., None]
     return _dot(namespace(vectors).concat([vectors, offset], axis=-1), legs.X_legs)
 
@@ -284,7 +286,7 @@ def directions(
     """`bearings` and `apex_sums` together."""
     if softening is None:
         softening = float(namespace(Y_apex).finfo(Y_apex.dtype).eps)
-    if Y_legs.ndim == 2 and kernels.take(Y_apex, Y_legs, legs.X_legs):
+    if Y_legs.ndim == 2 and kernels.supports(Y_apex, Y_legs, legs.X_legs):
         arguments = Y_apex, Y_legs, legs.mask, softening, legs.inverse_distance
         B, inverse_sine, frame, S, S12, t, weights = kernels.bearings(*arguments)
         sums = ApexSums(sum_of_legs(weights, legs), S, S12, t)
@@ -295,7 +297,7 @@ def directions(
 
 def data_moments(legs: Legs) -> tuple[Array, Array, Array]:
     """Count, sum and sum of squares of a over ordered pairs of distinct legs: constants of X."""
-    if legs.X_legs.ndim == 2 and kernels.take(legs.X_apex, legs.X_legs):
+    if legs.X_legs.ndim == 2 and kernels.supports(legs.X_apex, legs.X_legs):
         return kernels.data_moments(legs.X_apex, legs.X_legs, legs.inverse_distance)
     X_legs, inverse_distance = legs.X_legs[..., :-1], legs.inverse_distance
     xp = namespace(X_legs)
@@ -306,7 +308,8 @@ def data_moments(legs: Legs) -> tuple[Array, Array, Array]:
     # With a copy, a small product takes a quarter of the time of NumPy's symmetric product.
     gram = A_t @ A if r <= m else A @ xp.asarray(A_t, copy=True)
     total = xp.sum(A, axis=1)
-    n_legs = xp.sum(xp.astype(inverse_distance != 0, A.dtype), axis=1)  # not ignored
+    # Number of legs that are not ignored.
+    n_legs = xp.sum(xp.astype(inverse_distance != 0, A.dtype), axis=1)
     return (
         n_legs * (n_legs - 1),
         row_dot(total, total) - n_legs,
@@ -333,6 +336,8 @@ def direction_gradient(legs: Legs, b: Bearings, s: ApexSums, calibration: Calibr
     """
     xp = namespace(b.B)
     alpha, beta = calibration
+    # `map_moments` subtracts |B|^2 of each leg from the sums of b, b^2 and ab, which the loss multiplies by
+    # 2 alpha beta, beta^2 and -2 beta: the gradient of what it subtracts is -4 beta gamma B.
     gamma = 1 - alpha - beta / 2
     g = products_with_legs(-4 * beta * s.M, legs)
     g *= legs.inverse_distance
@@ -343,9 +348,9 @@ def direction_gradient(legs: Legs, b: Bearings, s: ApexSums, calibration: Calibr
 
 
 def gradient_at_legs(frame: Array, g: Array, *, shared: bool = True) -> Array:
-    """Gradient with respect to the legs in R^3, from g (2 x b x m), that in the tangent planes of the apices.
+    """Gradient with respect to the legs in R^3, given the gradient g in the tangent planes of the apices.
 
-    The result is m x 3 if the apices share their legs, else b x m x 3.
+    g is 2 x b x m. The result is m x 3 if the apices share their legs (`shared`), else b x m x 3.
     """
     (U, V), (along_U, along_V) = unstack(frame), unstack(g)
     if shared:
@@ -354,9 +359,10 @@ def gradient_at_legs(frame: Array, g: Array, *, shared: bool = True) -> Array:
 
 
 def gradient_at_apices(frame: Array, g: Array, cosine: Array) -> Array:
-    """Gradient with respect to the apices (b x 3), from g as in `gradient_at_legs` and cosines of the arcs.
+    """Gradient with respect to the apices (b x 3), given g as in `gradient_at_legs` and cosines of the arcs.
 
-    A step of an apex acts on the direction to a leg at arc d like -cos d times that step of the leg.
+    Moving an apex changes the direction to a leg at arc length d as moving the leg by -cos d times that step
+    would.
     """
     (U, V), (along_U, along_V) = unstack(frame), unstack(row_dot(g, cosine))
     return -along_U[:, None] * U - along_V[:, None] * V
@@ -370,7 +376,7 @@ def apex_gradient(
     Returns the gradients with respect to the apices (b x 3) and to the legs (of the shape of `Y_legs`), both
     tangent to the sphere.
     """
-    if Y_legs.ndim == 2 and kernels.take(Y_apex, Y_legs, b.B, s.M):
+    if Y_legs.ndim == 2 and kernels.supports(Y_apex, Y_legs, b.B, s.M):
         products, sums = products_with_legs(s.M, legs), (s.S, s.S12, s.t)
         inverse_distance = legs.inverse_distance
         return kernels.apex_gradient(
@@ -423,7 +429,7 @@ def calibrate(m: Moments) -> tuple[Calibration, float]:
 
 
 class AngleFit(NamedTuple):
-    """Quality of a map: its angles compared with those of the data by a line."""
+    """Quality of a map: how well a line relates the cosines of its angles to those of the data."""
 
     calibration: Calibration
     correlation: float  # Pearson's, of the cosines of all triples

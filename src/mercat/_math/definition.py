@@ -1,8 +1,8 @@
 r"""Definition of the loss: how well Y on the sphere preserves the angles of X.
 
-For an apex i and two legs j, k let :math:`a_{jk} = \cos\angle X_j X_i X_k` and
-:math:`b_{jk} = \cos\angle Y_j Y_i Y_k`, the latter between geodesics. The loss is the root mean
-square of
+For an apex i and two legs j, k let :math:`a_{jk} = \cos\angle X_j X_i X_k`, and let
+:math:`b_{jk} = \cos\angle Y_j Y_i Y_k` be the cosine of the angle between geodesics. The loss is the root
+mean square of
 
 .. math:: a_{jk} - \alpha - \beta\, b_{jk}
 
@@ -65,7 +65,8 @@ def angle_gradient(
     """
     i, j, k = triples.T
     residual = triple_cosines(X, triples) - alpha - beta * spherical_triple_cosines(Y, triples)
-    slope = (-2 * beta / len(triples)) * residual[:, None]  # of the mean squared residual over b
+    # Derivative of the mean squared residual with respect to b.
+    slope = (-2 * beta / len(triples)) * residual[:, None]
     gradient = np.zeros_like(Y)
     for leg, other in ((j, k), (k, j)):
         cos_d = np.sum(Y[i] * Y[leg], 1, keepdims=True)

@@ -30,8 +30,8 @@ MIN_SINE = 0.03  # bounds the gradient where two points coincide or are antipoda
 N_STEPS = 64  # intervals between quantiles, in which ranks are interpolated
 _RANKED = 200  # points whose distances are ranked, taken at equal steps ...
 _SORTED_BY = 8  # ... after sorting by this number of columns
-# Fractions of the mean: distances with a smaller standard deviation are regarded as all equal, and quantiles
-# that differ by less as one, with one rank. The second is a few times the rounding error of distances.
+# Fractions of the mean. Distances with a smaller standard deviation than the first are regarded as all equal.
+# Quantiles that differ by less than the second, a few times the rounding error, count as one, with one rank.
 _ALL_EQUAL, _EQUAL = 1e-4, 1e-6
 
 
@@ -49,11 +49,11 @@ class HalfRanks(NamedTuple):
     def inverse(self, inverse_distance: Array) -> Array:
         """1 / h(d) for inverse distances 1 / d; zero, for points that coincide in the data, stays zero."""
         slope = 1 / self.deviation
-        if kernels.take(inverse_distance) and inverse_distance.dtype == "float32":
+        if kernels.supports(inverse_distance) and inverse_distance.dtype == "float32":
             return kernels.half_ranks(inverse_distance, self.quantiles, self.ranks, slope)
         xp = namespace(inverse_distance)
         quantiles, ranks = (xp.asarray(a, **like(inverse_distance)) for a in self[:2])
-        if device_kernels.take(inverse_distance):
+        if device_kernels.supports(inverse_distance):
             return device_kernels.half_ranks(inverse_distance, quantiles, ranks, slope)
         apart = inverse_distance > 0
         d = apart / xp.where(apart, inverse_distance, xp.ones_like(inverse_distance))
@@ -109,10 +109,10 @@ class DistanceTerm(NamedTuple):
         Also returns the sums (5 x b) of d, arc, d^2, arc^2 and d arc. An inverse distance (b x m) of zero
         means that the points coincide in the data.
         """
-        if kernels.take(Y, others, inverse_distance) and Y.dtype == "float32":
+        if kernels.supports(Y, others, inverse_distance) and Y.dtype == "float32":
             line = self.p, self.q
             return kernels.arc_residuals(inverse_distance, Y, others, *line, MIN_SINE, n_threads)
-        on_device = device_kernels.take(Y, others, inverse_distance)
+        on_device = device_kernels.supports(Y, others, inverse_distance)
         if on_device and device_kernels.legs_fit(len(others)):
             return device_kernels.arc_residuals(inverse_distance, Y, others, self[:2], MIN_SINE)
         xp = namespace(Y)
@@ -133,7 +133,7 @@ class DistanceTerm(NamedTuple):
         return row_dot(residual, residual), gradient, xp.stack(sums)
 
     def fitted(self, sums: np.ndarray, count: float) -> tuple[DistanceTerm, float]:
-        """The least-squares line through distances and arcs, and the fraction of the variance it leaves."""
+        """The least-squares line through distances and arcs, and the fraction of variance not explained."""
         d, arc, dd, arc_arc, d_arc = (float(s) / max(count, 1) for s in sums)
         variance, spread, covariance = dd - d * d, arc_arc - arc * arc, d_arc - d * arc
         if not (variance > 0 and spread > 0):

@@ -20,22 +20,18 @@ _N_BINS = 720  # bins of longitude, of half a degree
 # Weights of the principal components in the choice of the polar axis, relative to squared latitudes in
 # radians: small for elongated data, and enough to decide for round data.
 _AXIS_WEIGHTS = np.array([2.0, 1.0, 0.0]) / 3
-_SIGN_WEIGHTS = np.sqrt(
-    [1.0, 0.5, 0.25]
-)  # weights of the components in the choice of north and east
+# Weights of the components in the choice of north and east.
+_SIGN_WEIGHTS = np.sqrt([1.0, 0.5, 0.25])
 _MAX_SCORE = 3.0  # scores are clipped at this number of standard deviations
-_SEAM_KERNEL = (
-    8.0  # concentration of the von Mises kernel for the density of longitudes: sd 20 degrees
-)
-_PLANE_SPREAD = (
-    0.3  # root mean square distance of points in a plane from their centre, in radians on the map
-)
-_MIN_COSINE = (
-    0.5  # of the angle to the centre of a map, for 99 % of the points, if visible from one side
-)
-_CENTRING = (
-    0.05  # weight of the distance between seam and points, if much of the longitude is empty
-)
+# Concentration of the von Mises kernel for the density of longitudes: sd 20 degrees.
+_SEAM_KERNEL = 8.0
+# Root mean square distance of points in a plane from their centre, in radians on the map.
+_PLANE_SPREAD = 0.3
+# A map is visible from one side if the cosine of the angle to its centre is at least this for 99 % of the
+# points.
+_MIN_COSINE = 0.5
+# Weight of the distance between the seam and the points, for maps on which many longitudes are empty.
+_CENTRING = 0.05
 
 
 def latitude_penalty(Y: np.ndarray, axis: np.ndarray) -> float:
@@ -52,7 +48,7 @@ def equator_rotation(Y: np.ndarray, *, method: str = "refined") -> np.ndarray:
         Unit vectors.
     method : {"refined", "grid"}, default="refined"
         "grid" compares the paper's 41 x 41 rotations, in steps of pi / 40. "refined" compares 800 evenly
-        spread polar axes and optimises the best one: never worse, and much faster.
+        spread polar axes and optimises the best one; this is much faster, and the result is never worse.
 
     Returns
     -------
@@ -79,7 +75,7 @@ def canonical_frame(Y: np.ndarray, scores: np.ndarray) -> np.ndarray:
     Most points lie along the equator, as with `equator_rotation`; among axes that are about equally good, the
     first principal component runs along the equator. The seam at longitude pi has the fewest points nearby,
     and lies opposite the median longitude if wide ranges are empty. The components, with signs fixed by
-    their third moments, increase to the north and east; for this Q may mirror the sphere.
+    their third moments, increase to the north and east. Q may therefore mirror the sphere.
 
     If the data are symmetric, so that no axis or sign is preferred, small changes of the data may lead to
     another frame of this kind.

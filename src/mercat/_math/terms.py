@@ -2,7 +2,7 @@
 
 A term compares the arcs between points on the map with the distances in the data. The exact solver takes it
 over all pairs, the placement of points over pairs with a landmark, and the descent of maps with detail over
-pairs with an anchor. They use terms only through the methods of `PairTerm`. To add a term, write a
+pairs with an anchor. All three use terms only through the methods of `PairTerm`. To add a term, write a
 `NamedTuple` of numbers with these methods in its own file, and add it to `PAIR_TERMS`. On maps without
 detail, a term may get the distances on the scale of `HalfRanks`.
 """

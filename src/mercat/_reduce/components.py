@@ -127,8 +127,8 @@ def scatter(X: Any, metric: str, dtype: str, squares: str) -> Scatter:
         sizes = abs(rows).max(axis=0).toarray() if sparse else xp.max(xp.abs(rows), axis=0)
         column = int(to_numpy(sizes).argmax())
         raise ValueError(
-            f"X must hold numbers below 1e150 in size, got {largest:.3g} in column {column}: rescale or "
-            "drop the column."
+            f"X must hold numbers below 1e150 in absolute value, got {largest:.3g} in column {column}: "
+            "rescale or drop the column."
         )
     sums = rows.sum(axis=0, dtype=np.float64) if xp is np else xp.sum(rows, axis=0, dtype=widest(X))
     mean = to_numpy(sums).ravel() / n

@@ -27,9 +27,9 @@ class DistanceReducer(NamedTuple):
         return np.asarray(gram @ self.axes / self.spread)
 
     def gram(self, distances: Any, columns: np.ndarray) -> np.ndarray:
-        """Inner products of centred training points, in squared spreads.
+        """Inner products of some centred training points, in units of the squared spread.
 
-        `distances` are their distances to all training points, `columns` their own columns.
+        `distances` (b x n) are their distances to all training points; `columns` (b) are their indices.
         """
         squares = (np.asarray(distances, dtype=np.float64) / self.unit) ** 2
         mean = squares.mean(axis=1)

@@ -25,9 +25,9 @@ from .distances import DistanceReducer, fit_distances
 
 _LANDMARKS = 1000
 _LANDMARKS_OF_FUNCTIONS = 300  # fewer, since a function is called for each pair
-_MAX_VALUES = 50_000_000  # of all landmarks, which limits their number for very many columns
+_MAX_VALUES = 50_000_000  # landmarks x columns, which limits the number of landmarks
 _ROWS_PER_BLOCK = 512
-_TOLERANCE = 1e-6  # in the checks of a function, relative to its largest value
+_TOLERANCE = 1e-6  # tolerance of the checks of a function, relative to its largest value
 
 
 class MetricReducer(NamedTuple):
@@ -50,7 +50,7 @@ class MetricReducer(NamedTuple):
         return self.scaling.project(root_distances(rows, self.points, self.metric))
 
     def gram(self, rows: Any, _: np.ndarray) -> np.ndarray:
-        """Inner products of rows about the mean of the landmarks, in squared spreads."""
+        """Inner products of rows about the mean of the landmarks, in units of the squared spread."""
         among, to_landmarks = (
             (root_distances(rows, others, self.metric) / self.unit) ** 2
             for others in (_dense(rows), self.points)

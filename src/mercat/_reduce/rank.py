@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-_MAX_SIGNAL_RANK = 100  # ScreeNOT's upper bound on the rank of the signal
+_MAX_SIGNAL_RANK = 100  # upper bound on the rank of the signal, which ScreeNOT requires
 
 
 def screenot_rank(singular_values: np.ndarray, shape: tuple[int, int]) -> int:
@@ -18,8 +18,9 @@ def screenot_threshold(
 ) -> float:
     r"""The hard threshold of Donoho, Gavish and Romanov (2023) for noise of unknown covariance.
 
-    The `max_rank` largest values may be signal: they are replaced by extrapolation from the bulk below them
-    (the edge of a spectrum decays as the power 2/3 of the index). The threshold y then solves
+    The `max_rank` largest values may be signal (by default, at most 100 or a quarter of the values). They are
+    replaced by extrapolation from the values below them: the edge of a noise spectrum decays as the power 2/3
+    of the index. The threshold y then solves
     :math:`y\, D'(y) / D(y) = -4` with the D-transform :math:`D = \varphi\,(\gamma \varphi + (1 - \gamma)/y)`,
     :math:`\varphi(y) = \mathrm{mean}\; y / (y^2 - z^2)` over the noise values z.
     """
@@ -37,10 +38,12 @@ def screenot_threshold(
     gamma = min(shape) / max(shape)
 
     def slope(y: float) -> float:
+        """y D'(y) / D(y)."""
         gap = y * y - noise * noise
         phi, phi_slope = np.mean(y / gap), -np.mean((y * y + noise * noise) / gap**2)
-        other, other_slope = gamma * phi + (1 - gamma) / y, gamma * phi_slope - (1 - gamma) / y**2
-        return float(y * (phi_slope / phi + other_slope / other))
+        # D is the product of phi and psi.
+        psi, psi_slope = gamma * phi + (1 - gamma) / y, gamma * phi_slope - (1 - gamma) / y**2
+        return float(y * (phi_slope / phi + psi_slope / psi))
 
     low, high = noise[-1], noise[-1] + 1.0
     while slope(high) < -4:

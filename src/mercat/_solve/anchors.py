@@ -27,7 +27,7 @@ from .placement import as_type, prepare_landmarks
 MIN_ANCHORS = 4
 # Fractions of the way from the other map to the end of the descent.
 _STEPS = (0.0, 0.125, 0.25, 0.5, 0.75)
-_MAX_CORRELATION_LOSS = 0.005  # by stopping early
+_MAX_CORRELATION_LOSS = 0.005  # largest decrease of the correlation by stopping early
 # With detail, for keeping the points of the other map fixed: decrease of the correlation, and increase of the
 # Kullback-Leibler divergence of neighbours.
 _MAX_CORRELATION_LOSS_WITH_DETAIL, _MAX_DIVERGENCE_GAIN = 0.01, 0.2
@@ -108,10 +108,10 @@ class AlignedMap(NamedTuple):
 
     placement: ScoredMap
     old: np.ndarray  # positions (n, 3) on the other map, rotated onto this one; NaN if not on it
-    slack: float  # squared loss that a point may have above that at its best position
+    slack: float  # how much the squared loss of a point may exceed that at its best position
 
     def block(self, rows: Any, start: int) -> tuple[np.ndarray, Moments]:
-        """Positions of rows, the first of which has the index `start`, and their moments as apices."""
+        """Positions of rows, and their moments as apices. The first row has the index `start`."""
         X_hat, Y = self.placement.placer.block(rows)
         sample, line = self.placement.loss_sample, self.placement.calibration
         moments = sample.moments(X_hat, Y, start)
@@ -132,7 +132,7 @@ class AlignedMap(NamedTuple):
 def aligned_map(
     placement: ScoredMap, anchors: Anchors, landmarks: np.ndarray, Y: np.ndarray, fit: AngleFit
 ) -> AlignedMap:
-    """Placement near another map, which has positions for some landmarks (at Y) of this one.
+    """Placement near another map that shares landmarks with this one; `Y` are the landmarks' positions here.
 
     The slack is the increase of the mean squared loss that lowers the correlation by
     `_MAX_CORRELATION_LOSS`.

@@ -82,9 +82,8 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     del graph, affinities  # to free memory of a device
     if number is not None:
         X_hat, result = X_hat[number], result._replace(Y=result.Y[number])
-    result = result._replace(
-        Y=result.Y[EqualRows(X_hat)(X_hat)]
-    )  # equal rows get the same position
+    # Equal rows get the same position.
+    result = result._replace(Y=result.Y[EqualRows(X_hat)(X_hat)])
     placer = FittedMap(
         plan.reducer,
         plan.source.to_memory(
@@ -140,8 +139,9 @@ def _descend(
     plan: Plan,
     number: Array | None,
 ) -> tuple[DescentResult, FarTerms]:
-    """Result and far terms of the descent, or of one with the points of another map fixed if about as good.
+    """Result and far terms of the descent.
 
+    If the map is aligned with another one and is about as good with the points of that map fixed, they are.
     number: number of each row among the points, if these were renumbered.
     """
     workers, n_before = plan.device_workers, len(fit.history)
@@ -196,7 +196,7 @@ def _all_projected(plan: Plan) -> Array:
 def _graph(X_hat: Array, plan: Plan) -> tuple[Any, Array | None]:
     """The graph of neighbours, given or computed.
 
-    Large data are renumbered so that neighbours are close in memory; the order is returned.
+    Large data are renumbered so that neighbours are close in memory; the order is returned, else None.
     """
     if not isinstance(plan.neighbors, int):
         return graph_like(plan.neighbors, X_hat), None

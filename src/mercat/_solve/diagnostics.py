@@ -21,7 +21,7 @@ from .losses import AngleLoss
 _MAX_FAR_SHARE, _FAR = 0.05, 0.1
 _COLUMNS_PER_BLOCK = 128  # few enough that a block fits the cache of a core
 _ROWS_FOR_CUT = 500  # rows used to estimate what the components drop
-# What columns have shares of, by metric.
+# The total of which each column has a share, by metric.
 SHARED = {
     "euclidean": "the variance",
     "cosine": "the length of the rows",
@@ -49,7 +49,7 @@ class Cut(NamedTuple):
 
 
 class Dominance(NamedTuple):
-    """The column with the largest share of what `SHARED` names."""
+    """The column with the largest share of the total that `SHARED` names."""
 
     column: int
     share: float
@@ -59,8 +59,8 @@ class Dominance(NamedTuple):
 class HeldOutCorrelations(NamedTuple):
     """Correlations of angles, for points that are not landmarks."""
 
-    to_landmarks: float  # with landmarks as legs
-    among: float  # with points that are not landmarks as legs
+    to_landmarks: float  # correlation with landmarks as legs
+    among: float  # correlation with points that are not landmarks as legs
 
 
 class Diagnostics(NamedTuple):
@@ -78,8 +78,8 @@ def find_cut(
 ) -> Cut | None:
     """Variance that the components keep and drop, from some rows of the data; None if they drop none.
 
-    `indices` are the indices of these rows in the data, X_hat are their components, and the first ones in
-    `order` are used.
+    `indices` are the indices of these rows in the data, and X_hat their components. The first rows in `order`
+    are used.
     """
     columns = rows.shape[1]
     if isinstance(reducer, MetricReducer):
@@ -103,9 +103,9 @@ def find_cut(
 def find_dominance(rows: Any, metric: Any) -> Dominance | None:
     """The column with the largest share of the variance of some rows; None if this does not apply.
 
-    For "cosine" and "correlation" it is the share of the squared lengths of the rows; for "manhattan", of the
-    absolute deviations; for "hamming", of the pairs of rows that differ in a column; for "jaccard", of the
-    pairs of rows of which only one has it.
+    Other metrics have other totals than the variance: the squared lengths of the rows for "cosine" and
+    "correlation"; the absolute deviations from the medians for "manhattan"; the pairs of rows that differ in
+    a column for "hamming"; and those of which only one is nonzero in a column for "jaccard".
     """
     if not isinstance(metric, str) or metric not in SHARED or rows.shape[1] < 2:
         return None
@@ -120,7 +120,7 @@ def find_dominance(rows: Any, metric: Any) -> Dominance | None:
 
 
 def _column_sizes(rows: Any, metric: str) -> np.ndarray:
-    """Mean contribution of each column to what `SHARED` names, up to a factor."""
+    """Mean contribution of each column to the total that `SHARED` names, up to a factor."""
     if metric in ("manhattan", "hamming", "jaccard"):
         if scipy.sparse.issparse(rows):
             return _sparse_column_distances(rows, metric)
@@ -183,7 +183,8 @@ def _sparse_column_distances(rows: Any, metric: str) -> np.ndarray:
         deviations = np.bincount(column, np.abs(value - median[column]), minlength=d)
         return np.asarray((deviations + zeros * np.abs(median)) / n)
     first = np.flatnonzero(np.diff(column, prepend=-1) | (np.diff(value, prepend=np.nan) != 0))
-    repeats = np.diff(first, append=len(column))  # of each value in its column
+    # Number of times that each value occurs in its column.
+    repeats = np.diff(first, append=len(column))
     squares = np.bincount(column[first], (repeats / n) ** 2, minlength=d)
     return np.asarray(1 - squares - (zeros / n) ** 2)
 
@@ -191,7 +192,7 @@ def _sparse_column_distances(rows: Any, metric: str) -> np.ndarray:
 def crowding(X_hat: np.ndarray) -> float | None:
     """Median distance between consecutive distinct rows if most points are crowded, else None.
 
-    Points are crowded if all but a few are much closer to the median than the spread.
+    Points are crowded if all but a few are much closer to the median than the spread of the data.
     """
     X = X_hat.astype(np.float64)
     deviation, difference = X - np.median(X, axis=0), np.diff(X, axis=0)

@@ -36,16 +36,16 @@ FINAL_STEP = 0.01  # length below which a step with a given Hessian is the last,
 class Energy:
     """Energy of a block of b points as a function of their positions.
 
-    `nearest` (b) is the smallest of the inverse distances to the landmarks, zero for a point that coincides
-    with a landmark. The energy of such a point is meaningless. Candidates near the positions `away_from`
-    (b x 3) are left out.
+    `min_inverse_distance` (b) is the smallest inverse distance to a landmark. It is zero for a point that
+    coincides with a landmark; the energy of such a point is meaningless. Candidates near the positions
+    `away_from` (b x 3) are left out.
     """
 
     def __init__(self, X: Array, landmarks: Landmarks, away_from: Array | None = None) -> None:
         self._set_landmarks(landmarks, away_from)
-        self.K, inverse_distance, self.nearest = _linear_parts(X, landmarks)
+        self.K, inverse_distance, self.min_inverse_distance = _linear_parts(X, landmarks)
         self.apex_legs = legs_with_ones(
-            X, landmarks.X[: landmarks.used_apex_legs, :], inverse_distance
+            X, landmarks.X[: landmarks.n_used_apex_legs, :], inverse_distance
         )
         self._set_distances(inverse_distance)
 
@@ -130,9 +130,9 @@ class EnergyOnGPU(Energy):
     def __init__(self, X: Array, landmarks: Landmarks, away_from: Array | None = None) -> None:
         self._set_landmarks(landmarks, away_from)
         k = landmarks
-        sums = k.X, k.P, k.p, k.T, k.used_apex_legs
+        sums = k.X, k.P, k.p, k.T, k.n_used_apex_legs
         self._linear = device.linear_parts(X, *sums, *distance_tolerances(X))
-        self.K, self.nearest = self._linear.K, self._linear.nearest
+        self.K, self.min_inverse_distance = self._linear.K, self._linear.min_inv_d
         self._set_distances(self._linear.inv_d)
         frame = k.frame.mT.reshape(6, -1)
         self._legs = namespace(X).concat([frame, k.sigma, k.sigma12[None, :]])
@@ -156,14 +156,14 @@ class EnergyOnGPU(Energy):
         first: tuple[int, float],
         second: tuple[int, float] = (0, 0.0),
     ) -> tuple[Array, Array]:
-        """`bfgs` from the best candidate or from positions; then again for points that have not converged."""
+        """Run `bfgs` from the best candidates or given positions; again for points that did not converge."""
         return self._by_kernel(start, first, second)[:2]
 
     def _by_kernel(
         self, start: Any, first: tuple[int, float], second: tuple[int, float]
     ) -> tuple[Array, Array, Array, Array]:
-        k, m = self.landmarks, self.landmarks.used_apex_legs
-        settings = (k.softening, *k.calibration, self.apex_weight, *k.line)
+        k, m = self.landmarks, self.landmarks.n_used_apex_legs
+        settings = (k.softening, *k.calibration, self.apex_weight, *k.distance_constants)
         limits = device.Steps(first, second, LONGEST_STEP, ROUNDING, CONVERGED_STEP)
         apex = k.X[:m, :], k.Y[:m, :]
         scaled = self.scaled_inverses[0] if self.scaled_inverses else self._linear.inv_d
@@ -171,10 +171,10 @@ class EnergyOnGPU(Energy):
 
 
 class Energies:
-    """Energy of many points, one tile at a time.
+    """Energy of many points, evaluated one tile at a time.
 
-    Other operations are on all points at once: threads would wait for the global interpreter lock during many
-    short operations.
+    Other operations process all points at once, since threads would wait for the global interpreter lock
+    during many short operations.
     """
 
     def __init__(self, X: Array, landmarks: Landmarks, away_from: Array | None = None) -> None:
@@ -188,8 +188,8 @@ class Energies:
         return self._concat(energy(Y[t, :]) for energy, t in each)
 
     @property
-    def nearest(self) -> Array:
-        return self._concat((energy.nearest,) for energy in self.tiles)[0]
+    def min_inverse_distance(self) -> Array:
+        return self._concat((energy.min_inverse_distance,) for energy in self.tiles)[0]
 
     def best_candidate(self) -> Array:
         return self._concat((energy.best_candidate(),) for energy in self.tiles)[0]
@@ -200,7 +200,7 @@ class Energies:
 
 
 def energy_of(X: Array, landmarks: Landmarks, away_from: Array | None = None) -> Energy | Energies:
-    """Energy of points; in tiles in memory, of all points at once on a device, where small tiles are slow."""
+    """Energy of points: in tiles in memory, but of all points at once on a device, where tiles are slow."""
     if on_host(X):
         return Energies(X, landmarks, away_from)
     energy_type = EnergyOnGPU if landmarks.runs_on_gpu(X) else Energy
@@ -208,7 +208,7 @@ def energy_of(X: Array, landmarks: Landmarks, away_from: Array | None = None) ->
 
 
 def _linear_parts(X: Array, k: Landmarks) -> tuple[Array, Array, Array]:
-    """K (2 x b x L), inverse distances to the legs of an apex, and the smallest of all (b)."""
+    """K (2 x b x L), inverse distances to the legs of an apex, and the smallest to any landmark (b)."""
     xp = namespace(X)
     inverse_distance = inverse_distances(X, k.X)
     K = row_product(X, xp.matrix_transpose(k.P))
@@ -220,7 +220,7 @@ def _linear_parts(X: Array, k: Landmarks) -> tuple[Array, Array, Array]:
 
 
 def _exclude_near(Y: Array, candidates: Array, E: Array) -> Array:
-    """Energies E (b x G) at candidates, replaced by infinity where these are near Y (b x 3)."""
+    """Energies E (b x G) at candidates, replaced by infinity where a candidate is near Y (b x 3)."""
     return namespace(Y).where(math.cos(MIN_SEPARATION) < Y @ candidates.T, math.inf, E)
 
 
@@ -231,7 +231,7 @@ def _weighted_sum(g: Array, frame: Array) -> Array:
 
 
 def _best_candidate(energy: Energy) -> Array:
-    """The candidate of lowest energy, among a few separate ones of lowest energy as a leg."""
+    """The candidate with the lowest energy, among a few distant ones with the lowest energies as a leg."""
     leg_energy = energy.screen()
     xp = namespace(leg_energy)
     candidates = energy.landmarks.candidates

@@ -23,8 +23,8 @@ _WINDOW = 5  # iterations over which the decrease of the loss is measured
 # a sample, for all points, and for polished maps.
 ROUGH = 10.0
 _ROUGH, _SMOOTH, _POLISHED = (ROUGH,), (ROUGH, 1.0), (ROUGH, 0.1, 1e-4)
-# In clusters, the last softening is this multiple of the squared spacing of nearby points: with more, angles
-# within clusters are lost; with less, neighbourhoods.
+# In clusters, the last softening is this multiple of the squared spacing of nearby points: a larger one loses
+# the angles within clusters, and a smaller one the neighbourhoods.
 _CLUSTER_FACTOR, _NEIGHBOR = 10.0, 6
 _COMPARED_AT = 0.01  # fraction of the last softening with which starts are compared
 # Without softening, many points form rings that are not in the data, unless angles fit nearly exactly.
@@ -32,20 +32,20 @@ _FEW, _NEARLY_EXACT = 100, 0.985  # points, correlation of the angles
 _NEEDS_DOUBLE = 1e-3  # softening below which single precision is too coarse
 _FOR_STARTS = 10.0  # factor of the tolerance if a descent with less softening follows
 _SMALL_LOSS = 0.1  # below it, the absolute decrease counts instead of the relative one
-# Evaluations per line search; fewer for all points or one of many samples. The gradient omits the part that
-# shortens softened directions, so a search may find no lower loss.
+# Evaluations per line search; fewer for all points and for one of many samples. The gradient omits the part
+# that shortens softened directions, so a search may find no lower loss.
 _STEPS_TRIED, _FEWER_STEPS = 5, 3
 _PERFECT = 1e-6  # loss below which the fit stops
 
 
-def takes_pairs(n: int, line: Calibration | None, correlation: float) -> bool:
+def has_pair_terms(n: int, line: Calibration | None, correlation: float) -> bool:
     """Whether the objective for n points and this correlation of angles has terms over pairs."""
     return line is None and n > _FEW and correlation < _NEARLY_EXACT
 
 
 def objective_of(angles: AngleLoss) -> Objective:
     """The objective with a given angle loss, before the map is known."""
-    if not takes_pairs(len(angles.X), angles.line, 0.0):
+    if not has_pair_terms(len(angles.X), angles.line, 0.0):
         return Objective(angles)
     return Objective(angles, [PairLoss(angles, t.term, t.weight, t.ranked) for t in PAIR_TERMS])
 
@@ -62,9 +62,9 @@ def last_softening(Y: np.ndarray) -> float:
 
 
 def compared_objective(objective: Objective, Y: np.ndarray) -> float:
-    """The objective at Y with little softening, which is proportional to the spacing.
+    """The objective at Y with little softening, in proportion to the squared spacing of the points.
 
-    With the least one, it would be lower for smaller maps in single precision.
+    With the smallest softening, the objective in single precision would be lower for smaller maps.
     """
     if objective.angles.line is not None:
         return objective.value(Y)
@@ -107,7 +107,7 @@ def solve_exact(
     history: list[float] = []
     start, xp = Y, namespace(X)
     loss_of = functools.partial(AngleLoss, line=line, workers=workers)
-    if takes_pairs(len(X), line, 0.0):
+    if has_pair_terms(len(X), line, 0.0):
         objective = objective_of(loss_of(xp.astype(X, xp.float32), sharing=sharing))
         steps = _FEWER_STEPS if careful or one_of_many else _STEPS_TRIED
         fractions = _SMOOTH if careful else _ROUGH
@@ -122,7 +122,7 @@ def solve_exact(
         angles = objective.angles
         found = loss_of(X, sharing=angles).judge(Y)
         stopped = status in (Status.CALLBACK, Status.MAX_ITER)
-        if stopped or takes_pairs(len(X), line, found.correlation):
+        if stopped or has_pair_terms(len(X), line, found.correlation):
             return Fit(Y, found, history, status)
         # Single precision is too coarse for maps that fit nearly exactly.
         sharing = angles if X.dtype == angles.X.dtype else None

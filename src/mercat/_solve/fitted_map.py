@@ -12,12 +12,11 @@ from .._math.angles import Calibration, Moments, mean_square
 from .._reduce.reducer import Reducer, project_rows
 from .placement import LandmarkPlacer, placed_moments
 
-# Landmarks that are legs in the loss of placed points: at least the first number per tile, and about the
-# second in all tiles together.
+# Number of landmarks that are legs in the loss of placed points: at least the first number in each tile, and
+# about the second in all tiles together.
 _LEGS_PER_TILE, _LEGS_IN_ALL = 32, 2000
-_MAX_COORDINATE = (
-    1e12  # in units of the spread of the data; squares may overflow in single precision
-)
+# Largest coordinate, in units of the spread of the data; squares of larger ones might overflow.
+_MAX_COORDINATE = 1e12
 
 
 class FittedMap(NamedTuple):
@@ -30,13 +29,13 @@ class FittedMap(NamedTuple):
     against: LandmarkPlacer | DetailPlacer
 
     def block(self, rows: Any) -> tuple[Array, Array]:
-        """X_hat and positions of rows before the map is rotated, bit-identical for a row in any batch."""
+        """X_hat and positions of rows before the map is rotated; a row's are bit-identical in any batch."""
         with rows_alike():
-            X_hat = within_reach(self.spectral, rows)
+            X_hat = project_within_range(self.spectral, rows)
             return X_hat, self.against.place(X_hat)
 
 
-def within_reach(reducer: Reducer, rows: Any) -> Array:
+def project_within_range(reducer: Reducer, rows: Any) -> Array:
     """X_hat of rows in single precision; raise ValueError if their squares might overflow."""
     X_hat = project_rows(reducer, rows)
     xp = namespace(X_hat)
@@ -54,7 +53,7 @@ class LossSample(NamedTuple):
 
     X: Array
     Y: Array
-    n_legs: int  # per tile
+    n_legs: int  # number of legs per tile
     tile: int
 
     def moments(self, X_hat: Array, Y: Array, start: int) -> Moments:

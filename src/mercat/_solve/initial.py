@@ -41,7 +41,7 @@ def pca_positions(scores: np.ndarray) -> np.ndarray:
 
 
 def bent_positions(scores: np.ndarray, bend: float = 0.5) -> np.ndarray:
-    """Directions to the points, in three components, from a point shifted along the last component."""
+    """Directions in which a viewpoint, shifted along the third component, sees points in three components."""
     spread = np.sqrt(np.mean(np.sum(scores[:, :2] ** 2, axis=1)))
     unit = scores[:, :3] / (spread if spread > 0 else 1.0)
     return np.asarray(normalize(unit + np.array([0.0, 0.0, bend])))

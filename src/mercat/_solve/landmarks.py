@@ -13,15 +13,16 @@ from .._math.distances import MIN_SINE, DistanceTerm, HalfRanks
 from .._math.sphere import tangent_frame
 from .._math.terms import PairTerm
 
-N_SCREEN = 128  # landmarks whose leg terms screen the candidates
+N_SCREEN = 128  # number of landmarks whose leg terms are summed to screen the candidates
 
 
 class PlacedTerm(NamedTuple):
     """A term over the pairs of a placed point and the landmarks."""
 
     term: PairTerm
-    weight: float  # in units of a squared residual of a triple
-    scale: HalfRanks | None = None  # of the distances; None if they are not replaced
+    weight: float  # weight, in units of a squared residual of a triple
+    # The scale h(d) on which distances are compared; None to compare the distances themselves.
+    scale: HalfRanks | None = None
 
 
 class _Fields(NamedTuple):
@@ -29,15 +30,16 @@ class _Fields(NamedTuple):
 
     X: Array  # (L, r) data
     Y: Array  # (L, 3) positions
-    sigma: Array  # (2, L) matrix of the quadratic part of the energy as a leg: diagonal ...
-    sigma12: Array  # (L,) ... and off-diagonal entry
-    P: Array  # (2, L, r) -4 beta M; its product with the direction in the data is part of the linear part
-    T: Array  # (2, L) 4 alpha beta t, the rest of the linear part
+    # A placed point's energy as a leg is a quadratic function of its direction on the map.
+    sigma: Array  # (2, L) diagonal of the matrix of the quadratic part ...
+    sigma12: Array  # (L,) ... and its off-diagonal entry
+    P: Array  # (2, L, r) -4 beta M; the linear part is P times the direction in the data, ...
+    T: Array  # (2, L) ... plus T = 4 alpha beta t
     candidates: Array  # (G, 3) initial positions
     calibration: Calibration
     softening: float
     n_apex_legs: int
-    terms: tuple[PlacedTerm, ...] = ()  # in addition to the angles
+    terms: tuple[PlacedTerm, ...] = ()  # terms in addition to the angles
 
 
 class Landmarks(_Fields):
@@ -50,14 +52,17 @@ class Landmarks(_Fields):
 
     @functools.cached_property
     def p(self) -> Array:
-        """Products P . x of each landmark (2 x L)."""
+        """Inner products of P and the data of each landmark (2 x L)."""
         xp = namespace(self.X)
         P, X = (xp.astype(a, widest(a)) for a in (self.P, self.X))
         return xp.astype(row_dot(P, X), self.X.dtype)
 
     @functools.cached_property
     def at_candidates(self) -> tuple[Array, Array]:
-        """Bearings of the candidates at the screening landmarks (2 x S x G), and quadratic parts (G)."""
+        """Directions from the S screening landmarks to the candidates, and sums over these landmarks.
+
+        The directions are 2 x S x G; the sums (G) are those of the quadratic parts of the energy.
+        """
         screen = slice(0, min(N_SCREEN, self.X.shape[0]))
         C = bearings(self.Y[screen, :], self.candidates, None, self.softening).B
         c1, c2 = unstack(C)
@@ -66,32 +71,36 @@ class Landmarks(_Fields):
 
     @property
     def screen_factor(self) -> float:
-        """Number of landmarks per screening landmark."""
+        """Factor from sums over the first `N_SCREEN` landmarks to sums over all."""
         return float(self.X.shape[0] / self.at_candidates[0].shape[1])
 
     @property
-    def used_apex_legs(self) -> int:
+    def n_used_apex_legs(self) -> int:
         """Number of legs of an apex, at most the number of landmarks."""
         return min(self.n_apex_legs, int(self.X.shape[0]))
 
     @property
     def apex_weight(self) -> float:
-        """Weight of the energy as an apex: the pairs of its legs represent all pairs of landmarks."""
-        n, m = int(self.X.shape[0]), self.used_apex_legs
+        """Weight of a point's energy as an apex: the pairs of its legs represent all pairs of landmarks."""
+        n, m = int(self.X.shape[0]), self.n_used_apex_legs
         return n * (n - 1) / max(m * (m - 1), 1)
 
     @property
     def weighted_terms(self) -> list[tuple[float, PairTerm]]:
-        """Terms with their weights: a pair is part of one triple per other landmark, at either end."""
-        n, m = int(self.X.shape[0]), self.used_apex_legs
+        """Terms, each with the weight of a pair of the placed point and one of its legs as an apex.
+
+        With each other landmark, a pair forms two triples: either of its points may be the apex. The pairs
+        with these legs represent those with all landmarks.
+        """
+        n, m = int(self.X.shape[0]), self.n_used_apex_legs
         return [
             (2 * (weight / term.variance) * n * (n - 1) / max(m, 1), term)
             for term, weight, _ in self.terms
         ]
 
     @property
-    def line(self) -> tuple[float, float, float, float]:
-        """Weight, line and smallest sine of the distance term, for the kernels."""
+    def distance_constants(self) -> tuple[float, float, float, float]:
+        """Weight, line (p, q) and smallest sine of the distance term, for the kernels."""
         weight, term = self.weighted_terms[0] if self.terms else (0.0, DistanceTerm())
         assert isinstance(term, DistanceTerm)
         return weight, term.p, term.q, MIN_SINE
@@ -101,23 +110,23 @@ class Landmarks(_Fields):
         """The landmarks in the layout of the C kernel."""
         scale = self.terms[0].scale if self.terms else None
         slope = 0.0 if scale is None else 1 / scale.deviation
-        numbers = self.softening, *self.calibration, self.apex_weight, *self.line
+        numbers = self.softening, *self.calibration, self.apex_weight, *self.distance_constants
         legs = self.frame, self.sigma, self.sigma12, self.p, self.T
         C, quadratic = (self.screen_factor * a for a in self.at_candidates)
         return kernels.landmarks_of(
-            self.X, self.Y, legs, self.P, self.candidates, (C, quadratic), self.used_apex_legs,
+            self.X, self.Y, legs, self.P, self.candidates, (C, quadratic), self.n_used_apex_legs,
             None if scale is None else scale[:2], (*numbers, distance_tolerances(self.X)[1], slope),
         )  # fmt: skip
 
     def __getstate__(self) -> None:
-        """Exclude cached properties from the state."""
+        """Return no state: the fields are pickled without it, and cached properties are left out."""
 
     @property
     def kernels_support_terms(self) -> bool:
-        """Whether the terms are those that the kernels compute: distances or none."""
+        """Whether the kernels compute the terms: there are none, or only the distance term."""
         return [type(t.term) for t in self.terms] in ([], [DistanceTerm])
 
     def runs_on_gpu(self, X: Array) -> bool:
         """Whether kernels place these points on a GPU."""
-        fits = device.take(X, self.X) and device.legs_fit(self.used_apex_legs)
+        fits = device.supports(X, self.X) and device.legs_fit(self.n_used_apex_legs)
         return fits and self.kernels_support_terms

@@ -71,11 +71,13 @@ class AngleLoss:
     line : Calibration or None
         (alpha, beta) of the residuals; None for the best ones at each evaluation. By the envelope theorem,
         they are held constant in the gradient.
-    sharing : AngleLoss, optional
-        Another loss for the same data, whose sums over the data's cosines are reused.
-    rows : (n,) array, optional
-        Rows of `sharing.X` that equal or resemble those of X. Sums over the cosines of X are estimated from
-        theirs.
+    workers : Workers
+        Threads.
+    sharing : AngleLoss or None, default=None
+        Another loss for the same or similar data, whose sums over the data's cosines are reused.
+    rows : (n,) array or None, default=None
+        Rows of `sharing.X` that equal or resemble those of X, from whose sums the sums for X are estimated;
+        None if `sharing.X` equals X.
     """
 
     def __init__(
@@ -105,7 +107,9 @@ class AngleLoss:
         if sharing is not None and rows is None and sharing.X.dtype == X.dtype:
             self._legs, self._apices = sharing._legs, sharing._apices  # constants of the data
             self._ranked = sharing._ranked
-        elif self._keep and n <= kernels.MAX_APICES and X.dtype == "float32" and kernels.take(X):
+        elif (
+            self._keep and n <= kernels.MAX_APICES and X.dtype == "float32" and kernels.supports(X)
+        ):
             inverse_distance = np.concatenate(
                 list(self._map(self._inverse_distances, self._blocks))
             )
@@ -248,15 +252,15 @@ class AngleLoss:
         return self._map(apply, self._indices)
 
     def beside_data(self, Y: np.ndarray) -> Array:
-        """Positions on the device of the data, in their precision."""
+        """Positions on the device and in the precision of the data."""
         return namespace(self.X).asarray(Y, **like(self.X))
 
 
 class PairLoss:
     """A term over all pairs of points, next to the `AngleLoss` of the same points.
 
-    It is multiplied by the variance of the cosines, so that both are comparable. If `ranked`, it gets
-    distances on the scale `HalfRanks`.
+    It is multiplied by the variance of the cosines, so that both are comparable. If `ranked`, the term gets
+    the distances on the scale `HalfRanks`.
     """
 
     def __init__(

@@ -41,7 +41,7 @@ from .diagnostics import (
     find_cut,
     find_dominance,
 )
-from .exact import Fit, solve_exact, takes_pairs
+from .exact import Fit, has_pair_terms, solve_exact
 from .fitted_map import FittedMap, ScoredMap, loss_sample
 from .initial import pca_positions, principal_scores
 from .losses import AngleLoss
@@ -63,9 +63,8 @@ _MAX_EXACT, _MAX_EXACT_WITH_AVERAGES = 2000, 1000
 _MAX_ITER = 500
 _SAMPLE_TOL = 3  # factor of the tolerance if a sample is solved
 N_ORIENTING = 10_000  # number of points that determine the rotation of the map, ...
-_ORIENTING_VALUES = (
-    4_000_000  # ... or as many as have this many values, if components must be computed
-)
+# ... or as many as have this many values in total, if components must be computed.
+_ORIENTING_VALUES = 4_000_000
 # Landmarks that a point is compared with (the others contribute through sums): at least the first number, and
 # as many as give the second number of pairs of a point and a landmark.
 _MIN_COMPARED, _COMPARED_PAIRS = 128, 4_000_000
@@ -73,10 +72,9 @@ _MIN_COMPARED, _COMPARED_PAIRS = 128, 4_000_000
 # the second number of pairs, but at least `N_APEX_LEGS`.
 _MAX_LEGS, _LEG_PAIRS = 300, 2_400_000
 _MAX_EXACT_LOSS = 4000  # largest number of points for which the loss of Algorithm 1 is exact
-_MAX_FULL_BATCH = (
-    10_000  # largest number of points in one batch of Algorithm 1, as for the paper's toy data
-)
-_BATCH_SIZE = 64  # of Algorithm 1 for more points
+# Largest number of points in one batch of Algorithm 1, as for the paper's toy data.
+_MAX_FULL_BATCH = 10_000
+_BATCH_SIZE = 64  # batch size of Algorithm 1 for more points
 MIN_DETAIL_FOR_AVERAGES = 0.2  # smallest detail for which the descent starts from a map of averages
 _PLACED_BEFORE_DETAIL = 3000  # points placed to measure the angles, if others need not be placed
 _MAX_UNSEEN, _MIN_UNSEEN = 300, 100  # points other than landmarks on which the map is tested
@@ -88,7 +86,7 @@ class Plan(NamedTuple):
     source: RowSource
     reducer: Reducer
     solver: str
-    line: Calibration | None  # of the residuals of angles; None for the best one
+    line: Calibration | None  # line of the residuals of angles; None for the best one
     init: str | np.ndarray
     n_landmarks: int
     max_iter: int | None
@@ -99,8 +97,8 @@ class Plan(NamedTuple):
     detail: float
     neighbors: Any
     anchors: Anchors | None = None
-    similar: AngleLoss | None = None  # of another sample of the data, whose sums are reused
-    before: PromisingStarts | None = None  # for one of many samples: promising starts of the others
+    similar: AngleLoss | None = None  # loss of another sample of the data, whose sums are reused
+    before: PromisingStarts | None = None  # promising starts of other samples, if there are many
 
     @property
     def workers(self) -> Workers:
@@ -311,12 +309,15 @@ def placement_of(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) ->
 
 
 def landmark_placer(X_hat: np.ndarray, Y: np.ndarray, fit: AngleFit, plan: Plan) -> LandmarkPlacer:
-    """Landmarks to place points against: each point is compared with some, or all for the paper's loss."""
+    """Placer against landmarks. A point is compared with some of them if a sample was solved; else with all.
+
+    With the paper's loss, a point is always compared with all landmarks.
+    """
     n, n_apices, n_legs = plan.source.shape[0], None, len(X_hat)
     if plan.calibrated:
         n_legs = min(max(N_APEX_LEGS, _LEG_PAIRS // n), _MAX_LEGS)
         n_apices = max(_MIN_COMPARED, _COMPARED_PAIRS // n) if plan.sampled else None
-    with_pairs = takes_pairs(len(X_hat), plan.line, fit.correlation)
+    with_pairs = has_pair_terms(len(X_hat), plan.line, fit.correlation)
     softening_fraction = SMOOTH if with_pairs else SHARP
     terms = placed_terms(X_hat, Y, fit) if with_pairs else ()
     landmarks = prepare_landmarks(
@@ -351,7 +352,7 @@ def descend(
     X_hat = X_hat.astype(np.float64 if careful else np.float32)
     X = plan.source.to_device(X_hat)
     # Single precision is enough, unless a map may fit nearly exactly or is aligned with one that may.
-    single = plan.anchors is None and takes_pairs(len(X_hat), plan.line, 0.0)
+    single = plan.anchors is None and has_pair_terms(len(X_hat), plan.line, 0.0)
     xp = namespace(X)
     angles = AngleLoss(
         xp.astype(X, xp.float32) if single else X,
@@ -389,7 +390,7 @@ def _has_components(reducer: Reducer) -> bool:
 
 
 def _scores(X_hat: np.ndarray, reducer: Reducer) -> np.ndarray:
-    """Scores on the first three principal components, those of all data if they are known."""
+    """Scores on the first three principal components: of all data if known, otherwise of these rows."""
     if not _has_components(reducer):
         return principal_scores(X_hat.astype(np.float64), 3)
     return np.pad(X_hat[:, :3], [(0, 0), (0, max(0, 3 - X_hat.shape[1]))])

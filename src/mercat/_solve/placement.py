@@ -68,11 +68,11 @@ from .landmarks import Landmarks, PlacedTerm
 
 N_APEX_LEGS = 80  # fewest legs of the placed point as an apex: the first of the landmarks
 _N_GRID = 128  # candidates spread over the sphere ...
-_N_AT_LANDMARKS = 384  # ... and at the last landmarks: dense where the map is
+_N_AT_LANDMARKS = 384  # ... and at the last landmarks, which are dense where the map is dense
 _FIRST_PASS = (4, 0.03)  # BFGS steps of every point, and the length of the first, in radians
 _SECOND_PASS = (6, 0.01)  # further steps of points that have not converged
 _WARM_START = (2, 0.02)  # BFGS steps of points that start near their minimum
-_NEWTON_STEPS = 4  # at most, before a short last one
+_NEWTON_STEPS = 4  # maximum number of steps, before a short last one
 _DIFFERENCE = 0.02  # step of the finite differences of gradients, in radians
 _MIN_CURVATURE = 0.1  # smallest eigenvalue of a Hessian, as a fraction of the largest
 _LIMITS = (math.cos(MIN_SEPARATION), LONGEST_STEP, ROUNDING, CONVERGED_STEP)  # for the C kernel
@@ -82,7 +82,7 @@ SMOOTH, SHARP = 30.0, 1.0
 
 
 class LandmarkPlacer(Landmarks):
-    """Landmarks, against which points are placed."""
+    """Places points against landmarks."""
 
     def place(self, X: Array) -> Array:
         """Positions (b x 3) of points X (b x r), each at the minimum of its own energy.
@@ -119,7 +119,7 @@ class LandmarkPlacer(Landmarks):
         X, away_from = filled_up(X), None if away_from is None else filled_up(away_from)
         energy = energy_of(X, self, away_from)
         Y, converged = bfgs(energy, energy.best_candidate(), *_FIRST_PASS)
-        Y, converged = self._place_duplicates(X, energy.nearest == 0, Y, converged)
+        Y, converged = self._place_duplicates(X, energy.min_inverse_distance == 0, Y, converged)
         return Y[:n, :], converged[:n]
 
     def _place_duplicates(
@@ -137,10 +137,10 @@ class LandmarkPlacer(Landmarks):
     def place_from(
         self, X: Array, starts: Array, steps: int = _WARM_START[0]
     ) -> tuple[Array, Array]:
-        """Positions (b x 3) at minima near the best of the starts (b x n x 3), and the energies there.
+        """Positions (b x 3) at minima near the best of each point's n starts, and the energies there.
 
-        Missing starts are NaN; the first start is never missing. A point that coincides with a landmark in
-        the data gets the position of that landmark.
+        Missing starts (b x n x 3) are NaN; the first start of a point is never missing. A point that
+        coincides with a landmark in the data gets the position of that landmark.
         """
         if self._runs_in_c(X):
             return self._place_from_starts_in_c(X, starts, None, steps)[:2]
@@ -150,13 +150,13 @@ class LandmarkPlacer(Landmarks):
         Y = _best_of(energy, starts)
         if steps:
             Y, _ = bfgs(energy, Y, steps, _WARM_START[1])
-        E, coincides = energy(Y)[0], energy.nearest == 0
+        E, coincides = energy(Y)[0], energy.min_inverse_distance == 0
         return self._place_duplicates(X, coincides, Y, coincides)[0][:n, :], E[:n]
 
     def place_near(self, X: Array, starts: Array, H: Array | None) -> Array:
-        """Positions (b x 3) as by `place_from`, given `inverse_hessians` of a similar map, if any.
+        """Like `place_from`, by Newton steps with the `inverse_hessians` H of a similar map, unless None.
 
-        One Newton step is enough for most points; the others get more.
+        One step is enough for most points; the others get more.
         """
         if H is None:
             return self.place_from(X, starts)[0]
@@ -166,7 +166,7 @@ class LandmarkPlacer(Landmarks):
         X, starts, H = (filled_up(a) for a in (X, starts, H))
         energy = energy_of(X, self)
         Y = newton(energy, _best_of(energy, starts), H, _NEWTON_STEPS)
-        coincides = energy.nearest == 0
+        coincides = energy.min_inverse_distance == 0
         return self._place_duplicates(X, coincides, Y, coincides)[0][:n, :]
 
     def inverse_hessians(self, X: Array, Y: Array) -> Array | None:
@@ -209,7 +209,7 @@ class LandmarkPlacer(Landmarks):
 
     def _runs_in_c(self, X: Array) -> bool:
         """Whether C kernels place these points."""
-        fits = on_host(X) and X.dtype == "float32" and kernels.take(X, self.X)
+        fits = on_host(X) and X.dtype == "float32" and kernels.supports(X, self.X)
         return fits and self.kernels_support_terms
 
     def _place_on_gpu(
@@ -218,7 +218,7 @@ class LandmarkPlacer(Landmarks):
         """Like `_place_in_c`."""
         energy = EnergyOnGPU(X, self, away_from)
         Y, converged = energy.descend(energy.places(), _FIRST_PASS, (more_steps, _SECOND_PASS[1]))
-        return self._place_duplicates(X, energy.nearest == 0, Y, converged)
+        return self._place_duplicates(X, energy.min_inverse_distance == 0, Y, converged)
 
     def _place_in_c(
         self, X: Array, more_steps: int, away_from: Array | None = None
@@ -238,7 +238,7 @@ class LandmarkPlacer(Landmarks):
 
 
 def _best_of(energy: Energy | Energies, starts: Array) -> Array:
-    """The start with the lowest energy for each point (b x 3), of n each (b x n x 3); NaN is never chosen."""
+    """The one of each point's n starts (b x n x 3) with the lowest energy (b x 3); NaN is never chosen."""
     xp, Y = namespace(starts), starts[:, 0, :]
     lowest = energy(Y)[0]
     for k in range(1, starts.shape[1]):
@@ -281,9 +281,10 @@ def prepare_landmarks(
 ) -> LandmarkPlacer:
     """Compute the sums over landmarks X (L x r) at Y (L x 3) for placing points.
 
-    Points are compared with the first `n_apices` landmarks only, whose sums include all landmarks: this is
-    faster and nearly as accurate. `softening_fraction`: see `softening_for`. Pass arrays in double precision,
-    and convert the result with `as_type`.
+    Points are compared with the first `n_apices` landmarks (by default, all); sums at these include all
+    landmarks. With fewer apices, placement is faster and nearly as accurate. `softening_fraction` is that of
+    `softening_for`, by default `SMOOTH`. Pass arrays in double precision, and convert the result with
+    `as_type`.
     """
     xp = namespace(X)
     alpha, beta = calibration
@@ -294,7 +295,7 @@ def prepare_landmarks(
     )
     legs = legs_of(X[:k, :], X)
     _, s = directions(legs, Y[:k, :], Y, softening)
-    s = ApexSums(*(m * (k / n_landmarks) for m in s))  # as if over k legs
+    s = ApexSums(*(m * (k / n_landmarks) for m in s))  # scaled as if they were sums over k legs
     at_landmarks = Y[max(0, n_landmarks - _N_AT_LANDMARKS) :, :]
     candidates = xp.concat([fibonacci_grid(_N_GRID, xp, **like(Y)), at_landmarks], axis=0)
     X, Y = X[:k, :], Y[:k, :]
@@ -309,7 +310,7 @@ def prepare_landmarks(
 
 def placed_terms(X: Array, Y: Array, fit: AngleFit) -> tuple[PlacedTerm, ...]:
     """The terms over pairs for landmarks X (L x r) at Y (L x 3), given the fit of the angles."""
-    variance = fit.loss**2 / (1 - fit.correlation**2)  # of the cosines
+    variance = fit.loss**2 / (1 - fit.correlation**2)  # variance of the cosines
     terms = []
     for term, weight, _, ranked in PAIR_TERMS:
         scale = half_ranks(X) if ranked else None
@@ -339,16 +340,16 @@ def place_in_blocks(
 def placed_moments(
     X: Array, Y: Array, X_landmarks: Array, Y_landmarks: Array, start: int, n_legs: int, tile: int
 ) -> Moments:
-    """Moments of placed points as apices, the first of which has the index `start`.
+    """Moments of placed points as apices. The first of the points has the index `start`.
 
-    The points of a tile share `n_legs` landmarks as legs; the next tile gets the next ones, cyclically.
+    Each tile of `tile` points has `n_legs` landmarks as legs; the next tile has the next ones, cyclically.
     """
     xp, n_landmarks = namespace(X), X_landmarks.shape[0]
     softening, (_, negligible) = float(xp.finfo(Y.dtype).eps), distance_tolerances(X)
-    if kernels.take(X, Y, X_landmarks, Y_landmarks):
-        tiles = start, tile, n_legs
+    if kernels.supports(X, Y, X_landmarks, Y_landmarks):
+        landmarks = X_landmarks, Y_landmarks
         return Moments(
-            *kernels.moments(X, Y, X_landmarks, Y_landmarks, tiles, negligible, softening)
+            *kernels.moments(X, Y, *landmarks, start, n_legs, tile, negligible, softening)
         )
     parts = []
     for t in blocks_from(start, Y.shape[0], tile):
@@ -361,7 +362,7 @@ def placed_moments(
 
 def _moments_over(X: Array, Y: Array, X_legs: Array, Y_legs: Array, softening: float) -> Moments:
     """Moments of apices X at Y that share their legs."""
-    if device.take(X, Y, X_legs, Y_legs) and device.legs_fit(len(X_legs)):
+    if device.supports(X, Y, X_legs, Y_legs) and device.legs_fit(len(X_legs)):
         inverse_distance = inverse_distances(X, X_legs)
         return Moments(*device.moments(X, Y, X_legs, Y_legs, inverse_distance, softening))
     legs = legs_of(X, X_legs)

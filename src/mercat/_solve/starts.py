@@ -12,7 +12,7 @@ from .._data.threads import Workers
 from .._math.orientation import orthogonal_onto
 from .._math.sphere import geodesic
 from . import trials
-from .exact import ROUGH, Fit, compared_objective, objective_of, takes_pairs
+from .exact import ROUGH, Fit, compared_objective, has_pair_terms, objective_of
 from .initial import flat_positions, pca_positions, resized, size_of, start_positions
 from .losses import AngleLoss
 from .placement import (
@@ -28,13 +28,13 @@ from .placement import (
 # Up to this many points, every start is solved to the end, since a solution may reverse all angles
 # (beta < 0).
 _VERY_FEW = 20
-_TRIAL_ITERATIONS = 8  # of every start, after which ...
+_TRIAL_ITERATIONS = 8  # iterations of every start, after which ...
 _N_PROMISING = 2  # ... this many are chosen
 # Samples of the same data after which only starts that were promising are tried.
 _N_TRAINING_SAMPLES = 4
 # Maps are alike if the distances of all but this fraction of the points are at most this angle in radians.
 _MAX_FRACTION_APART, _MAX_ANGLE = 0.05, 0.1
-_TRIAL_EVALUATIONS = 20  # of every start on a device
+_TRIAL_EVALUATIONS = 20  # evaluations of every start on a device
 # Starts are solved on a sample of the points, larger for more points, ...
 _MIN_SAMPLE, _MAX_SAMPLE = 200, 400
 _TRIAL_TOL = 1e-3  # ... to this tolerance
@@ -44,7 +44,7 @@ _POINTS_PER_BLOCK = 256  # placed by a thread at a time
 # For flat data, the objective hardly depends on the size of the map, and is lowest for the smallest. Their
 # map gets a size that is visible on a globe and does not depend on the seed.
 _USUAL_SIZE = 0.25  # root mean square arc from the centre
-_SMALL_SIZE = 0.1  # of points in a plane, whose flat map then has nearly exact angles
+_SMALL_SIZE = 0.1  # size of the map of points in a plane, which then has nearly exact angles
 # Largest variance outside a plane, relative to the smaller variance in it, of points that lie in the plane.
 _PLANE_TOLERANCE = 1e-6
 _PAPER_START = 0  # its index in start_positions
@@ -112,7 +112,7 @@ def best_start(
     if angles.line is None and len(X_hat) > _VERY_FEW and _in_a_plane(X_hat, scores):
         return flat_positions(scores, _SMALL_SIZE if complete else _USUAL_SIZE)
     on_device = not on_host(angles.X) and len(X_hat) > _VERY_FEW
-    if on_device and angles.line is None and trials.known_terms():
+    if on_device and angles.line is None and trials.supports_terms():
         return _best_on_device(scores, angles, sample, workers)
     in_blocks = functools.partial(place_in_blocks, size=_POINTS_PER_BLOCK, workers=workers)
     descend_silently = functools.partial(descend, workers=workers, report=lambda *_: False)
@@ -137,7 +137,7 @@ def best_start(
 
     def solved_landmarks(start: np.ndarray) -> LandmarkPlacer:
         fit = solve(start)
-        with_pairs = takes_pairs(len(X_trial), angles.line, fit.angle_fit.correlation)
+        with_pairs = has_pair_terms(len(X_trial), angles.line, fit.angle_fit.correlation)
         landmarks = prepare_landmarks(
             X_trial.astype(np.float64),
             fit.Y,
@@ -169,7 +169,7 @@ def best_start(
 
 
 def _in_a_plane(X_hat: np.ndarray, scores: np.ndarray) -> bool:
-    """Whether the points lie in a plane, but for rounding errors: in that of two components."""
+    """Whether the points lie in the plane of the first two components, up to rounding errors."""
     total, first, second = (
         float(np.sum(np.var(P, axis=0, dtype=np.float64)))
         for P in (X_hat, scores[:, :1], scores[:, 1:2])
@@ -179,7 +179,7 @@ def _in_a_plane(X_hat: np.ndarray, scores: np.ndarray) -> bool:
 
 
 def _sample_size(n: int) -> int:
-    """Number of points on which starts are tried, of n."""
+    """Number of points, out of n, on which starts are tried."""
     return min(max(_MIN_SAMPLE, round(n / _TEST_FACTOR)), _MAX_SAMPLE)
 
 
@@ -197,7 +197,7 @@ def _best_on_device(
     trial_angles, test_angles = (
         AngleLoss(P, line=line, workers=workers) for P in (X_trial, X_test)
     )
-    with_pairs = takes_pairs(len(X_trial), line, 0.0)
+    with_pairs = has_pair_terms(len(X_trial), line, 0.0)
     objectives = trials.Objectives(trial_angles, ROUGH, distances=with_pairs)
     starts = np.stack(start_positions(scores[sample[:size]])).astype(np.float32)
     trial = trials.begin(objectives, xp.asarray(starts, **same_device(X)))
@@ -208,7 +208,7 @@ def _best_on_device(
     for k in range(len(promising)):
         Y = trial.Y[int(promising[k]), ...]
         fit = trial_angles.judge(Y)
-        with_pairs = takes_pairs(len(X_trial), line, fit.correlation)
+        with_pairs = has_pair_terms(len(X_trial), line, fit.correlation)
         terms = placed_terms(X_trial, Y, fit) if with_pairs else ()
         X_wide, Y_wide = (xp.astype(P, widest(P)) for P in (X_trial, Y))
         landmarks = prepare_landmarks(
@@ -238,5 +238,5 @@ def _with_usual_size(scores: np.ndarray, placed: np.ndarray, angles: AngleLoss) 
     if compared_objective(objective, usual) <= _EQUAL_FACTOR * lowest:
         return usual
     smaller = size_of(best) < _USUAL_SIZE
-    exact = not takes_pairs(len(best), angles.line, angles.judge(best).correlation)
+    exact = not has_pair_terms(len(best), angles.line, angles.judge(best).correlation)
     return usual if smaller and not exact else best

@@ -1,8 +1,8 @@
 """Descents of few points from several starts at once, on a device.
 
-A device evaluates all starts in the time of one, but would wait for the host if each step were decided there.
-So all starts descend together by BFGS, with a fixed number of evaluations and no decisions on the host. The
-objective is that of `losses.py` with its terms, for starts stacked along the first axis.
+A device evaluates all starts in the time of one, but would wait if the host decided each step. So all starts
+descend together by BFGS, with a fixed number of evaluations and no decisions on the host. The objective is
+that of `losses.py`, for starts stacked along the first axis.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from .losses import AngleLoss
 _FIRST_STEP, _LONGEST_STEP = 0.1, 0.2  # root mean squares over the points, in radians
 
 
-def known_terms() -> bool:
-    """Whether the terms over pairs are those of this file."""
+def supports_terms() -> bool:
+    """Whether this file implements all terms over pairs."""
     return [type(term) for term, *_ in PAIR_TERMS] == [DistanceTerm]
 
 
 class Trial(NamedTuple):
-    """Positions (s x n x 3) of s starts, objectives (s), gradients, and inverse Hessians (s x 3n x 3n)."""
+    """Positions (s x n x 3) of s starts, objectives (s), gradients and inverse Hessians (s x 3n x 3n)."""
 
     Y: Array
     value: Array
@@ -35,11 +35,11 @@ class Trial(NamedTuple):
 
 
 class Objectives:
-    """The objective of n points at several maps, with directions softened as by `softening_for`.
+    """The objective of n points at several maps, with directions softened as in `softening_for`.
 
     Parameters
     ----------
-    about : AngleLoss
+    angles : AngleLoss
         The angles of the points, on a device, with the best line.
     fraction : float
         Softening as a fraction of the squared spacing.
@@ -47,27 +47,27 @@ class Objectives:
         Whether the distance term is part of the objective.
     """
 
-    def __init__(self, about: AngleLoss, fraction: float, *, distances: bool) -> None:
-        X, xp = about.X, namespace(about.X)
+    def __init__(self, angles: AngleLoss, fraction: float, *, distances: bool) -> None:
+        X, xp = angles.X, namespace(angles.X)
         self._fraction = fraction
-        self._inverse_distance = xp.concat(list(about.each_block(lambda _, inverse: inverse)))
-        count, self._a, self._aa = about.data_totals
+        self._inverse_distance = xp.concat(list(angles.each_block(lambda _, inverse: inverse)))
+        count, self._a, self._aa = angles.data_totals
         self._count = max(count, 1.0)
         self._gram = X @ X.T
         self._squares = xp.sum(X * X, axis=1)[:, None]
         self._mask = xp.astype(self._inverse_distance > 0, X.dtype)
-        seen, apart = self._seen_by_distances(about), self._inverse_distance > 0
+        seen, apart = self._seen_by_distances(angles), self._inverse_distance > 0
         self._d = self._mask / xp.where(apart, seen, xp.ones_like(seen))
         mean = self._d.sum() / max(len(X) * (len(X) - 1), 1)
         self._of_d = mean, (self._d**2).sum() / max(len(X) * (len(X) - 1), 1) - mean**2
         self._others = 1 - xp.eye(len(X), dtype=X.dtype, device=X.device)
-        self._weight = PAIR_TERMS[0][1] * about.variance if distances else 0.0
+        self._weight = PAIR_TERMS[0][1] * angles.variance if distances else 0.0
 
     @staticmethod
-    def _seen_by_distances(about: AngleLoss) -> Array:
-        """Inverse distances as the distance term sees them."""
-        parts = about.each_block(lambda _, inverse: inverse, ranked=PAIR_TERMS[0].ranked)
-        return namespace(about.X).concat(list(parts))
+    def _seen_by_distances(angles: AngleLoss) -> Array:
+        """Inverse distances on the scale of the distance term."""
+        parts = angles.each_block(lambda _, inverse: inverse, ranked=PAIR_TERMS[0].ranked)
+        return namespace(angles.X).concat(list(parts))
 
     def __call__(self, Y: Any) -> tuple[Any, Any]:
         """Objectives (s) at Y (s x n x 3), and gradients along the sphere (s x n x 3)."""
@@ -79,7 +79,7 @@ class Objectives:
         return value, gradient - (gradient * Y).sum(2, keepdim=True) * Y
 
     def _of_angles(self, Y: Any, cosine: Any) -> tuple[Any, Any]:
-        """See `AngleLoss.evaluate`; M at an apex enters by its products with the legs."""
+        """See `AngleLoss.evaluate`. Only the products of M with the legs are computed, not M itself."""
         import torch
 
         s, n, _ = Y.shape

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 # Thresholds beyond the values for real data of good quality, which are listed in docs/measurements.md.
 MIN_CORRELATION = 0.4
-EQUAL_ANGLES = (
-    0.01  # a loss below this and a low correlation mean that all angles of the data are equal
-)
+# A loss below this and a low correlation mean that all angles of the data are equal.
+EQUAL_ANGLES = 0.01
 MIN_VARIANCE = 0.5  # share that the components should keep, unless ...
 NOISE = 5.0  # ... the largest variance dropped is at most this multiple of the mean dropped
 MAX_SHARE = 0.99  # share of the variance that no single column should exceed ...
@@ -43,7 +42,7 @@ def trust_warnings(model: Any, diagnostics: Diagnostics) -> Iterator[str]:
     elif model.correlation_ < MIN_CORRELATION:
         less_detail = "lower detail, " if model.detail > 0 else ""
         yield (
-            f"The angles of map and data correlate by {model.correlation_:.2f}, less than "
+            f"The correlation between the angles of map and data is {model.correlation_:.2f}, below "
             f"{MIN_CORRELATION}: the map shows little of the data. Prepare the data (scale columns of "
             f"different units, remove noise with n_spectral='auto'), {less_detail}"
             f"or use the map only where point_loss_ is low.{_graph_advice(model)}"
@@ -58,8 +57,8 @@ def trust_warnings(model: Any, diagnostics: Diagnostics) -> Iterator[str]:
     unseen = diagnostics.unseen
     if unseen is not None and unseen.to_landmarks - unseen.among > MAX_CORRELATION_GAP:
         yield (
-            f"n_landmarks={model.n_landmarks} is too small for these data: angles correlate by "
-            f"{unseen.to_landmarks:.2f} with the landmarks, but by {unseen.among:.2f} among other points. "
+            f"n_landmarks={model.n_landmarks} is too small for these data: the correlation of angles is "
+            f"{unseen.to_landmarks:.2f} with landmarks as legs, but {unseen.among:.2f} among other points. "
             "Raise n_landmarks."
         )
     parts = diagnostics.parts
@@ -91,9 +90,9 @@ def _dominance(model: Any, distance: float | None, dominance: Dominance | None) 
     variance = model.explained_variance_
     if distance is not None and distance < MIN_DISTANCE:
         yield (
-            f"Most points lie within {distance:.0e} of the spread of the data of each other, because a few "
-            "lie far away: single precision hardly resolves them. Remove or correct rows that are far from "
-            "the median."
+            f"The typical distance between points is {distance:.0e} times the spread of the data, because a "
+            "few points lie far away: single precision hardly resolves the others. Remove or correct rows "
+            "that are far from the median."
         )
         return
     if model.metric == "euclidean" and model.components_ is not None and len(variance) > 1:

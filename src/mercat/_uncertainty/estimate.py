@@ -38,8 +38,8 @@ from .points import AngleSample, HalfMapScatter, MapPoints, OtherMap, PointEstim
 from .record import Uncertainty
 
 _MIN_MAPS = 4
-# X are the data of the map if the model places this number of landmarks near their positions: at most at this
-# median distance, in map sizes.
+# X must be the data of the map: the model must place this number of landmarks near their positions, with at
+# most this median distance, in map sizes.
 _N_COMPARED, _MAX_MEDIAN_DISTANCE = 200, 0.1
 _ROUNDING = 1e-6  # radians, for maps whose points all coincide
 _MIN_POINTS = 10  # other maps may have half of them
@@ -91,7 +91,7 @@ def uncertainty(
     >>> model = mercat.Mercat(random_state=0).fit(X)
     >>> bars = mercat.uncertainty(model, X, n_maps=5, random_state=0)
     >>> bars
-    Uncertainty of 200 points by 5 maps, of stability ...
+    Uncertainty of 200 points from 5 maps with stability ...
     >>> bars.spread.shape, bars.ellipses(0.9).shape
     ((200,), (200, 48, 3))
     """
@@ -113,7 +113,7 @@ def uncertainty(
         n = source.shape[0]
         if (model.detail > 0) != isinstance(model._placer.against, DetailPlacer):
             raise ValueError(
-                f"detail must be as it was at the fit, got detail={model.detail!r}: fit the model again."
+                f"detail must not be changed after the fit, got detail={model.detail!r}: fit the model again."
             )
         if model.detail > 0 and (
             source.lazy or source.device is not None or len(model._placer.against.Y) < n

@@ -1,9 +1,10 @@
 """Other maps of the same data, and the null distribution from a map of permuted data.
 
-Two maps are compared as the map is with one of new data from the same distribution, so they must be
-independent: have no rows in common, and start from principal components of their own rows. A map of a few
-landmarks is compared with maps of other landmarks. A map of all rows, or of most of them, leaves no rows for
-others: then, pairs of maps of complementary halves of the rows are compared with each other.
+The difference between two maps stands for that between the map and one of new data from the same
+distribution. So the two maps must be independent: they have no rows in common, and each starts from principal
+components of its own rows. A map of a few landmarks is compared with maps of other landmarks. A map of all
+rows, or of most of them, leaves no rows for other maps. In that case, pairs of maps of complementary halves
+of the rows are compared with each other.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from .._solve.placement import LandmarkPlacer, place_in_blocks
 from .._solve.starts import PromisingStarts
 from .points import N_ANGLE_LANDMARKS, AngleSample, MapPoints, OtherMap, monomials, warp_positions
 
-# Neighbours are searched among all points or, if there are many, among a sample: of at least this number of
-# points, with at most this number of distances unless that is fewer.
+# Neighbours are searched among all points or, if there are many, among a sample: as many points as give the
+# second number of distances, but at least the first number.
 _MIN_REFERENCE, _REFERENCE_PAIRS = 1000, 4_000_000
 N_PROBES = 1000  # number of reference points (probes) whose positions on the maps are compared
 _N_NULL = 2000  # points of permuted data that are placed, in addition to the landmarks
 _N_NULL_EXACT = 1500  # points of permuted data in an exact fit
-# Largest distance, in radians, between the position from a start on the map and that from a full search, and
-# the fraction of points above it from which the full search is used.
+# A warm start misses a point if it leads farther than this distance, in radians, from the result of the full
+# search. If it misses more than this fraction of the points, the full search is used.
 _MAX_DISPLACEMENT, _MAX_MISSED_FRACTION = 0.1, 0.02
 # Correlation of the angles below which all samples share their sums over the data.
 _MAX_CORRELATION_TO_SHARE = 0.95
@@ -83,7 +84,7 @@ def draw_samples(plan: Plan, landmarks: np.ndarray, n_maps: int) -> Samples:
 
 
 def complementary_halves(n: int, generators: list[np.random.Generator]) -> list[np.ndarray]:
-    """One half of n rows per generator, ascending; each second half has the rows that the first has not."""
+    """One half of n rows per generator, ascending; every second half has the rows that the first lacks."""
     halves: list[np.ndarray] = []
     for first in generators[::2]:
         order = first.permutation(n)
@@ -102,8 +103,8 @@ def other_maps(
 ) -> Iterator[tuple[OtherMap, np.ndarray]]:
     """Yield other maps without detail, and the positions of the probes on each of them before scaling.
 
-    Each has its own rows and start, and is rotated onto the map; that of a second half, onto the map of the
-    first. `correlation` is the correlation between the angles of the map and of the data.
+    Each has its own rows and start, and is rotated onto the map; a map of a second half is rotated onto that
+    of the first half. `correlation` is the correlation between the angles of the map and of the data.
     """
     X, Y = reference.X[:N_PROBES], reference.Y[:N_PROBES]
     if correlation < _MAX_CORRELATION_TO_SHARE:
@@ -139,7 +140,7 @@ def _other_map(
 ) -> OtherMap:
     """The map of a placer, on which the points X, at Y on the map, are at Y_other.
 
-    Without `full_search`, points are placed by a warm start unless it misses too many of these.
+    Without `full_search`, points are placed by a warm start, unless it misses too many of the points X.
     """
     warp = np.linalg.lstsq(monomials(Y.astype(np.float64)), Y_other, rcond=_SINGULAR)[0]
     size = relative_size(Y_other, Y)
@@ -172,7 +173,7 @@ def other_maps_with_detail(plan: Plan, samples: Samples, points: MapPoints) -> I
     """Yield the positions of all points (n x 3) on each other map with detail, as `other_maps` does.
 
     Each map has its own landmarks and neighbours, among its own rows. Points that it was not fitted to are
-    placed as by `transform`, as they would be on maps of other data.
+    placed as `transform` places them, as they would be on maps of other data.
     """
     reducer, first = _identity_reducer(points.X), points.Y
     for k, (rows, rng) in enumerate(zip(samples.maps, samples.generators, strict=False)):
@@ -267,10 +268,10 @@ def remove_structure(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def stability(maps: np.ndarray, *, in_pairs: bool = False) -> float:
-    """Agreement of aligned maps of the same points (m x n x 3), from 0 to 1; `in_pairs`, mean of the pairs.
+    """Agreement of aligned maps of the same points (m x n x 3): 1 for equal maps, 0 for unrelated ones.
 
     One minus the mean squared distance between the positions of a point on two maps, divided by that between
-    two points of a map.
+    two points of a map. With `in_pairs`, the mean over maps 2 k and 2 k + 1.
     """
     if in_pairs:
         return float(np.mean([stability(maps[k : k + 2]) for k in range(0, len(maps) - 1, 2)]))

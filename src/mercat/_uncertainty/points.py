@@ -31,15 +31,15 @@ from .._data.source import RowSource
 from .._detail.neighbors import Search
 from .._math.angles import Calibration, Moments, mean_square
 from .._math.sphere import geodesic, normalize, tangent, tangent_frame
-from .._solve.fitted_map import within_reach
+from .._solve.fitted_map import project_within_range
 from .._solve.initial import scaled
 from .._solve.placement import LandmarkPlacer, placed_moments
 
-MIN_ALTERNATIVE_DISTANCE = 0.3  # from the position on the map, in radians
-_N_EXTRA_STEPS = 10  # of a descent that ends far from the position on the map
+MIN_ALTERNATIVE_DISTANCE = 0.3  # minimum distance from the position on the map, in radians
+_N_EXTRA_STEPS = 10  # extra steps of a descent that ends far from the position on the map
 N_ANGLE_LANDMARKS = 100  # number of landmarks whose angles at a point are compared
 _ROWS_ON_DEVICE = 1 << 14  # rows per block on a device
-_MIN_LOSS = 1e-6  # of a map, to divide by
+_MIN_LOSS = 1e-6  # smallest loss of a map by which is divided
 # Minimum of 1 + the cosine between positions: for opposite ones, all great circles are shortest.
 _MIN_ONE_PLUS_COSINE = 1e-9
 _FIELDS_ON_DEVICE = ("spectral", "placer", "rotation", "angle_sample", "reference", "null")
@@ -56,7 +56,7 @@ class OtherMap(NamedTuple):
     warp: np.ndarray
     full_search: bool  # whether points are placed by a full search instead of from starts
     centre: np.ndarray  # (3,) of this map
-    scale: float  # from the size of this map to that of the map
+    scale: float  # factor from the size of this map to that of the map
 
     def place(self, X_hat: Array, starts: Array, H: Array | None) -> Array:
         """Scaled positions of points, from the best of their starts (b x n x 3; NaN for missing starts).
@@ -97,10 +97,10 @@ class MapPoints(NamedTuple):
 
 
 class HalfMapScatter(NamedTuple):
-    """How the scatter of maps of halves of the data predicts that of maps of new data."""
+    """Predicts the scatter of maps of new data from that of maps of halves of the data."""
 
     inflation: float  # ratio of the variances of positions
-    stability: float  # of the maps of halves
+    stability: float  # stability of the maps of halves
     mean: np.ndarray  # (3,) of the positions on the map
 
     def drift(self, Y: Array) -> Array:
@@ -131,17 +131,17 @@ class PointEstimator(NamedTuple):
     """Computes the uncertainty of rows; the result of a row does not depend on other rows."""
 
     spectral: Any
-    placer: LandmarkPlacer  # of the map, before rotation
+    placer: LandmarkPlacer  # placer of the map, before rotation
     rotation: np.ndarray
     maps: tuple[OtherMap, ...]
-    halves: HalfMapScatter | None  # if pairs of maps are compared, not other maps with the map
+    halves: HalfMapScatter | None  # None if other maps are compared with the map, not in pairs
     angle_sample: AngleSample
     reference: MapPoints
     k: int  # number of neighbours in the data
     # A neighbour is torn if it is farther away on the map than this fraction of all points.
     near_fraction: float
     null: np.ndarray  # (N,) fractions of unexplained variance for permuted data, ascending
-    loss: float  # of the map
+    loss: float  # loss of the map
 
     def to_device(self, rows: RowSource) -> PointEstimator:
         moved = {name: rows.to_device(getattr(self, name)) for name in _FIELDS_ON_DEVICE}
@@ -153,7 +153,7 @@ class PointEstimator(NamedTuple):
         Y (b x 3) are the positions on the map, `others` (n_maps x b x 3) those on the other maps, if known.
         """
         with rows_alike():
-            X_hat = within_reach(self.spectral, rows)
+            X_hat = project_within_range(self.spectral, rows)
             parts = [
                 self._results_of_block(
                     X_hat[t, :],
@@ -293,7 +293,7 @@ def transport(vectors: Array, Y: Array, Z: Array) -> Array:
 
 
 def alternative_positions(others: Array, Y: Array) -> tuple[Array, Array]:
-    """Most frequent position of each point far from Y (b x 3), and fraction of the maps with it (b).
+    """Most frequent of each point's positions far from Y (b x 3), and fraction of the maps with it (b).
 
     Of the positions on other maps (m x b x 3) that are far from Y, the one with the most others nearby
     defines a group, whose mean is returned; NaN if no position is far from Y.
@@ -317,7 +317,7 @@ def alternative_positions(others: Array, Y: Array) -> tuple[Array, Array]:
 
 
 def tangent_coordinates(center: Array, frame: Array, Y: Array) -> Array:
-    """Coordinates (2 x .. x b), in radians, of Y (.. x b x 3) in tangent planes (2 x b x 3) at centres."""
+    """Coordinates (2 x ... x b), in radians, of Y (... x b x 3) in tangent planes (2 x b x 3) at centres."""
     xp = namespace(Y)
     along = xp.stack([row_dot(Y, axis) for axis in unstack(frame)])
     sine = xp.sqrt(xp.sum(along * along, axis=0))

@@ -31,8 +31,8 @@ class Uncertainty:
     places : array of shape (n, 3)
         Positions on the map, the centres of the ellipses.
     axes : array of shape (n, 2, 3)
-        Half-axes of an ellipse per point, longer one first: tangent vectors whose length is the root mean
-        square deviation of the position on another map along them, in radians.
+        Half-axes of the ellipse of each point, the longer one first: tangent vectors whose lengths are the
+        root mean square deviations of the position on another map in their directions, in radians.
     spread : array of shape (n,)
         Root mean square distance between the positions on the map and on another map, in radians. Compare it
         with the size of the map: a small map has small spreads.
@@ -54,7 +54,8 @@ class Uncertainty:
         is at least 1 / (1 + their number).
     stability : float
         Agreement of the other maps: 1 if they are equal, 0 if they have nothing in common. One minus the mean
-        squared distance of a point on two maps over that of two points on one map.
+        squared distance between the positions of a point on two maps, divided by that between two points on
+        one map.
     n_maps : int
         Number of other maps.
     n_comparisons : int
@@ -78,7 +79,9 @@ class Uncertainty:
 
     def __repr__(self) -> str:
         n = self.places.shape[0]
-        text = f"Uncertainty of {n} points by {self.n_maps} maps, of stability {self.stability:.3f}"
+        text = (
+            f"Uncertainty of {n} points from {self.n_maps} maps with stability {self.stability:.3f}"
+        )
         if is_dask(self.places):
             return text
         text += f"; median spread {median_spread(self).in_words}"
@@ -213,7 +216,7 @@ class MedianSpread(NamedTuple):
     """Median spread of the points of a map."""
 
     degrees: float
-    map_sizes: float | None  # as a multiple of the size of the map; None if all points coincide
+    map_sizes: float | None  # relative to the size of the map; None if all points coincide
 
     @property
     def in_words(self) -> str:

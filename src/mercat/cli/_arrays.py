@@ -15,7 +15,8 @@ from ._console import Console
 from ._problems import BadInput, as_bad_input, join_names
 from ._table import ReadOptions, Table
 
-_INTEGERS = ("shape", "coords", "row", "col", "indices", "indptr", "offsets")  # of sparse matrices
+# Arrays of integers in files of sparse matrices.
+_INTEGERS = ("shape", "coords", "row", "col", "indices", "indptr", "offsets")
 NPY_MAGIC = b"\x93NUMPY"
 
 

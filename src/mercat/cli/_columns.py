@@ -32,7 +32,7 @@ class Frame:
     """The columns of a file, their names, and a function that locates a cell in the file."""
 
     path: Path
-    data: Any  # of pandas
+    data: Any  # a pandas DataFrame
     names: list[str]  # "" for a column without a name
     locate: Locate
 
@@ -146,7 +146,7 @@ def _sort_unnamed(sorting: _Sorting, k: int, column: Any) -> None:
         sorting.meta[name] = plain(column, sorting.frame.path, name)
         sorting.ids = name
     elif not column.isna().all():
-        raise BadInput(f"{sorting.frame.path}: column {k + 1} has values and no name. Give it one.")
+        raise BadInput(f"{sorting.frame.path}: column {k + 1} has values but no name. Give it one.")
     # An empty column: each line ends in a delimiter.
 
 
@@ -199,16 +199,17 @@ def _note_likely_classes(sorting: _Sorting) -> None:
 
 
 def _warn_of_formatted_numbers(sorting: _Sorting) -> None:
-    """Note text columns that look like formatted numbers."""
+    """Warn about text columns that look like formatted numbers."""
     if not sorting.formatted:
         return
     names = list(sorting.formatted)
     examples = [f"{name} ({example!r})" for name, example in sorting.formatted.items()]
     one = len(names) == 1
     sorting.console.warn(
-        f"{'Column' if one else 'Columns'} {join_names(examples)} {'looks' if one else 'look'} like numbers, "
-        f"and {'is' if one else 'are'} text: kept as metadata, not embedded. To embed, write plain numbers "
-        f"such as 1234.5, without signs or thousands separators; to keep as text, use --meta {names[0]}."
+        f"{'Column' if one else 'Columns'} {join_names(examples)} {'looks' if one else 'look'} like numbers "
+        f"but {'is' if one else 'are'} text, kept as metadata and not embedded. To embed "
+        f"{'it' if one else 'them'}, write plain numbers such as 1234.5, without currency or percent signs "
+        f"and without thousands separators; to keep the text, use --meta {names[0]}."
     )
 
 
@@ -251,8 +252,8 @@ def _not_a_number(sorting: _Sorting, k: int, name: str, column: Any) -> str:
         return f"{sorting.frame.path}: column {name!r} must hold numbers, got {column.dtype}."
     row = int(present.index[int(np.argmax(wrong.to_numpy()))])
     return (
-        f"{sorting.frame.locate(row, k)}: {str(column.iloc[row])[:40]!r} is not a number, as "
-        f"{len(present) - int(wrong.sum()):,} of the column's {len(present):,} values are. Correct it, use "
+        f"{sorting.frame.locate(row, k)}: {str(column.iloc[row])[:40]!r} is not a number, unlike "
+        f"{len(present) - int(wrong.sum()):,} of the column's {len(present):,} values. Correct it, use "
         f"--meta {name} to keep the column as metadata, or --drop {name}."
     )
 

@@ -30,7 +30,7 @@ class Embedding:
     loss: np.ndarray | None
     meta: Any
     loss_name: str = "loss"  # the column of the file that holds the loss
-    uns: Mapping[str, Any] = field(default_factory=dict)  # of an AnnData file
+    uns: Mapping[str, Any] = field(default_factory=dict)  # `uns` of an AnnData file
 
 
 def read_embedding(path: Path, key: str | None, console: Console) -> Embedding:
@@ -66,8 +66,8 @@ def _from_frame(path: Path, console: Console) -> Embedding:
         table = frame_table(frame, ReadOptions(), console)
         if table.X.shape[1] > 3:
             raise BadInput(
-                f"{path} has no columns x, y, z, and {table.X.shape[1]} numeric columns "
-                f"({join_names(table.features or [])}): too many for a map. Is it the data?"
+                f"{path} has no columns x, y, z but {table.X.shape[1]} numeric columns "
+                f"({join_names(table.features or [])}), too many for a map. Does it hold the data?"
             )
         console.note(f"The coordinates are the columns {join_names(table.features or [])}.")
         return Embedding(path, table.X, None, table.meta)
@@ -97,7 +97,8 @@ def _from_anndata(path: Path, key: str | None) -> Embedding:
 
     adata = load(path)
     key = key or KEY
-    if sphere_of(key) in adata.obsm:  # for the key of a flat map, the positions that it shows
+    if sphere_of(key) in adata.obsm:
+        # The key of a flat map stands for the unit vectors that it shows.
         key = sphere_of(key)
     if key not in adata.obsm:
         keys = join_names(adata.obsm.keys()) or "none"
@@ -127,7 +128,7 @@ def check_rows(table: Table, embedding: Embedding) -> None:
     """Raise unless the rows of both belong to the same points."""
     n, m = table.X.shape[0], len(embedding.Y)
     if n != m:
-        raise BadInput(f"{table.path} has {pluralize(n, 'row')}, and {embedding.path} has {m:,}.")
+        raise BadInput(f"{table.path} has {pluralize(n, 'row')}, but {embedding.path} has {m:,}.")
     if table.ids is None or table.ids not in embedding.meta:
         return
     ours, theirs = table.meta[table.ids].astype(str), embedding.meta[table.ids].astype(str)

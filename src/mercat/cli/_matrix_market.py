@@ -32,7 +32,7 @@ class _Header:
     n_entries: int
     width: int  # numbers per line
     sparse: bool
-    sign: int  # of the entry across the diagonal; 0 for a matrix without symmetry
+    sign: int  # sign of the entry across the diagonal; 0 for a matrix without symmetry
     n_lines: int  # before the first entry
 
 
@@ -156,7 +156,7 @@ def _entries(path: Path, header: _Header) -> np.ndarray:
 
 
 def _find_wrong_line(path: Path, header: _Header, max_lines: float = math.inf) -> str | None:
-    """Message about the first line with too few or too many numbers, among the first `most` lines."""
+    """Message about the first line with too few or too many numbers, among the first `max_lines` lines."""
     with _untrusted.opened(path) as stream:
         for number, line in enumerate(stream, start=1):
             cells = line.split(None, header.width)

@@ -1,4 +1,4 @@
-"""Helpers of the commands that measure: number of neighbours, metric and classes."""
+"""Helpers for commands that compute measures: number of neighbours, metric and classes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def scores_as_data(scores: Any) -> dict[str, dict[str, float]]:
 
 
 def resolve_k(k: int | None, n: int, console: Console) -> int:
-    """Number of neighbours by -k, or the default of `metrics.report`, with a note if the data are few."""
+    """Number of neighbours given by -k, or the default of `metrics.report`, with a note for small data."""
     from ..metrics._neighborhood import N_COMPARED
     from ..metrics._report import default_k
 
@@ -28,8 +28,8 @@ def resolve_k(k: int | None, n: int, console: Console) -> int:
         k = default_k(n)
         if k < N_COMPARED:
             console.note(
-                f"Neighbourhoods have {pluralize(k, 'point')} instead of {N_COMPARED}: "
-                f"at most half of all {n}."
+                f"Neighbourhoods have {pluralize(k, 'point')} instead of {N_COMPARED}, at most half of "
+                f"the {pluralize(n, 'point')}."
             )
     if k >= n:
         raise BadInput(f"-k must be less than the number of points, {n}, got {k}.")
@@ -37,7 +37,7 @@ def resolve_k(k: int | None, n: int, console: Console) -> int:
 
 
 def to_metric(X: np.ndarray, metric: str) -> np.ndarray:
-    """Transform rows so that their Euclidean distances are those of the metric, as in `Mercat`."""
+    """Transform rows so that Euclidean distances between them represent the metric, as in `Mercat`."""
     from .._reduce.components import prepare_rows
 
     if metric == "euclidean":
@@ -58,7 +58,7 @@ def dominance_warning(X: Any, features: list[str] | None, metric: str) -> str | 
 
 
 def class_labels(table: Any, name: str | None, console: Console) -> Any:
-    """Classes for the measures that need them, None for missing ones."""
+    """Class of each row for the measures that need them, None where it is missing; None without a name."""
     from ..metrics._points import MIN_POINTS
 
     if name is None:
@@ -69,11 +69,13 @@ def class_labels(table: Any, name: str | None, console: Console) -> Any:
         console.note(f"{name!r} holds measurements, not classes: measures of classes are left out.")
         return None
     if (~missing).sum() < MIN_POINTS:
-        raise BadInput(f"{table.path}: fewer than {MIN_POINTS} rows have a label {name!r}.")
+        raise BadInput(
+            f"{table.path}: fewer than {MIN_POINTS} rows have a value in the column {name!r}."
+        )
     if missing.any():
         console.note(
-            f"{missing.sum():,} of {pluralize(len(column), 'row')} have no label {name!r} and do not count "
-            "in the measures of classes."
+            f"{missing.sum():,} of {pluralize(len(column), 'row')} have no value in the column {name!r} and "
+            "are left out of the measures of classes."
         )
     if column.nunique() < 3:
         console.note(

@@ -27,7 +27,7 @@ class Method(NamedTuple):
     distribution: str  # whose version is recorded
     embed: Callable[..., Any]
     source: str = ""  # where to get it, unless it comes with mercat[peers]
-    is_default: bool = False  # compared with by default
+    is_default: bool = False  # whether `mercat compare` runs it by default
 
     def load(self) -> dict[str, str]:
         """Import the method's module; return its version and that of NumPy."""
@@ -87,7 +87,7 @@ def _tsne(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
 
 
 def _dreams(X: Any, seed: int | None, n_jobs: int, **options: Any) -> Any:
-    """t-SNE regularized towards its start from principal components, scaled as by the authors."""
+    """t-SNE regularized towards its start, the first two principal components, scaled as its authors do."""
     from openTSNE import TSNE
 
     if "reg_lambda" not in TSNE.__init__.__code__.co_varnames:

@@ -19,7 +19,7 @@ PATH: Any = click.Path(path_type=Path)
 _ParamType: Any = click.ParamType  # generic in some versions of click only
 
 
-class FiniteNumber(_ParamType):
+class BoundedNumber(_ParamType):
     """A number within the bounds of a parameter of Mercat."""
 
     name = "float"
@@ -38,7 +38,7 @@ class FiniteNumber(_ParamType):
 
 
 class IntegerOr(_ParamType):
-    """An integer of at least `least`, or one of several strings, the values of which are in `words`."""
+    """An integer of at least `least`, or one of several words, each of which stands for a value."""
 
     name = "integer"
 
@@ -75,7 +75,7 @@ class IntegerOr(_ParamType):
 def _nonzero(ctx: click.Context, param: click.Parameter, value: int) -> int:
     if value == 0:
         raise click.BadParameter(
-            "must be a number of threads, or -1 for all cores, got 0.", ctx, param
+            "must be a non-zero number of threads, or -1 for all cores, got 0.", ctx, param
         )
     return value
 
@@ -84,7 +84,7 @@ def _one_character(ctx: click.Context, param: click.Parameter, value: str | None
     delimiter = "\t" if value == "\\t" else value
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise click.BadParameter(
-            rf"must be one character other than a quote, or \t for a tab, got {value!r}.",
+            rf"must be one character other than a quotation mark, or \t for a tab, got {value!r}.",
             ctx,
             param,
         )
@@ -94,7 +94,7 @@ def _one_character(ctx: click.Context, param: click.Parameter, value: str | None
 def _only_one(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> str | None:
     if len(value) > 1:
         raise click.BadParameter(
-            f"may be given once, got {', '.join(value)}. Keep others as metadata with --meta.",
+            f"may be given only once, got {', '.join(value)}. Keep other columns as metadata with --meta.",
             ctx,
             param,
         )
@@ -114,7 +114,7 @@ def seed(help: str) -> Decorator:
 
 
 def label(help: str) -> Decorator:
-    """--label, at most once: a second one would silently embed the first column."""
+    """--label, at most once: of two columns, click would keep the second, and the first would be embedded."""
     return click.option("--label", metavar="COLUMN", multiple=True, callback=_only_one, help=help)
 
 
@@ -143,12 +143,12 @@ READING: list[Decorator] = [
         type=click.Choice(["error", "drop"]),
         default="error",
         show_default=True,
-        help="What to do with rows that have missing numbers.",
+        help="What to do with rows with missing numbers.",
     ),
     click.option(
         "--key",
         metavar="NAME",
-        help="Array of an .npz file; X, or a key of obsm or layers of an AnnData file "
+        help="What to read: an array in an .npz file; or X, or a key of obsm or layers, in an AnnData file "
         "[default: X_pca if present, else X].",
     ),
     click.option(
@@ -160,7 +160,7 @@ READING: list[Decorator] = [
     click.option(
         "--header/--no-header",
         default=None,
-        help="Whether the first line has names. [default: detected]",
+        help="Whether the first line contains names. [default: detected]",
     ),
     click.option("--transpose", is_flag=True, help="Treat columns as points."),
 ]
@@ -188,7 +188,7 @@ def model_option(name: str, option: str = "", **settings: Any) -> Decorator:
     elif isinstance(parameter, Integer):
         click_settings["type"] = click.IntRange(min=parameter.least)
     elif isinstance(parameter, Number):
-        click_settings["type"] = FiniteNumber(parameter)
+        click_settings["type"] = BoundedNumber(parameter)
     return click.option(option, name, **(click_settings | settings))
 
 
@@ -206,10 +206,10 @@ MODEL: dict[str, Decorator] = {
     )
 } | {
     "n_detail": model_option("n_detail", show_default="all rows"),
-    "random_state": seed("Seed of the neighbour search in large data and of --uncertainty."),
+    "random_state": seed("Seed for the neighbour search in large data and for --uncertainty."),
     "n_jobs": model_option("n_jobs", type=int, callback=_nonzero),
 }
-METRIC = model_option(  # for commands that measure
+METRIC = model_option(  # for commands that compute measures
     "metric", type=click.Choice(["euclidean", "cosine", "correlation"])
 )
 NEIGHBORS = click.option(
@@ -220,13 +220,13 @@ NEIGHBORS = click.option(
 EMBEDDING_KEY = click.option(
     "--embedding-key",
     metavar="NAME",
-    help="The map in EMBEDDING: an array of an .npz file, or a key of obsm of an AnnData file. [default: Y, "
-    "embedding or X_mercat]",
+    help="Where the map is in EMBEDDING: an array in an .npz file, or a key of obsm in an AnnData file. "
+    "[default: Y, embedding or X_mercat]",
 )
 UNCERTAINTY = click.option(
     "--uncertainty",
     is_flag=True,
-    help="Compute the uncertainty of each point's position from 20 other maps.",
+    help="Compute the uncertainty of each position, from 20 other maps.",
 )
 FORCE = click.option("--force", is_flag=True, help="Overwrite existing outputs.")
 
@@ -253,6 +253,6 @@ def pop_arguments(arguments: dict[str, Any], names: tuple[str, ...]) -> dict[str
     return {name: arguments.pop(name) for name in names if name in arguments}
 
 
-def read_options(arguments: dict[str, Any], **more: Any) -> ReadOptions:
+def pop_read_options(arguments: dict[str, Any], **more: Any) -> ReadOptions:
     """Pop the options for reading a file."""
     return ReadOptions(**pop_arguments(arguments, tuple(ReadOptions.__dataclass_fields__)), **more)

@@ -43,7 +43,7 @@ class Embedded:
     label: str | None
     summary: dict[str, Any] = field(default_factory=dict)
     uns_params: dict[str, Any] = field(default_factory=dict)  # for `uns` of an AnnData file
-    uncertainty: Any = None  # by mercat.uncertainty
+    uncertainty: Any = None  # result of `mercat.uncertainty`
 
     @property
     def color(self) -> str | None:
@@ -196,7 +196,7 @@ def write_table(embedded: Embedded, path: Path) -> None:
 
 
 def _write_anndata(embedded: Embedded, path: Path) -> None:
-    """Write the input, converted to AnnData if needed, with the embedding added as by `mercat.tl.mercat`."""
+    """Write the input, converted to AnnData if needed, with the fields that `mercat.tl.mercat` adds."""
     import anndata
     import pandas as pd
 

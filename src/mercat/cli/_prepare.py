@@ -40,7 +40,7 @@ class Preparation:
             # Euclidean distances do not depend on the centre, and centred data would be dense.
             return cls(log1p, None, np.where(spread > 0, spread, 1.0))
         center, spread = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
-        constant = X.max(axis=0) == X.min(axis=0)  # their spread is rounding
+        constant = X.max(axis=0) == X.min(axis=0)  # their spread is only rounding error
         return cls(log1p, center, np.where(constant, 1.0, spread))
 
     def apply(self, table: Table) -> Any:

@@ -110,7 +110,7 @@ def page(subject: Subject, outcomes: list[Outcome], color: Any, notes: list[str]
 def _introduction(subject: Subject) -> str:
     prepared = f", prepared by {html.escape(subject.prepared)}" if subject.prepared else ""
     if subject.metric != "euclidean":
-        prepared += f", compared by {subject.metric}"
+        prepared += f", compared by the metric {subject.metric}"
     label = (
         f" Colours and classes are those of <b>{html.escape(subject.label)}</b>."
         if subject.label

@@ -111,7 +111,7 @@ def read_text(path: Path, options: ReadOptions, console: Console) -> tuple[Any, 
                 float_precision="round_trip" if file.decimal == "." else None,
             )
     except pd.errors.EmptyDataError:
-        raise BadInput(f"{path} has a header and no rows.") from None
+        raise BadInput(f"{path} has a header but no rows.") from None
     except pd.errors.ParserError as error:
         file.check_lengths()
         raise BadInput(f"{path}: {error}") from error

@@ -38,7 +38,7 @@ _PEERS = {name: method for name, method in METHODS.items() if name != "mercat"}
 _DEFAULT_METHODS = [name for name, method in _PEERS.items() if method.is_default]
 _OPTIONS = {name: option for name, option in _options.MODEL.items() if name != "metric"} | {
     "random_state": _options.seed(
-        "Seed of the methods, the measures and the random sample of rows."
+        "Seed for the methods, the measures and the random sample of rows."
     )
 }
 
@@ -89,7 +89,7 @@ def compare(
     outputs.plan("report", output, PAGES)
     parameters = _options.pop_arguments(arguments, tuple(_OPTIONS))
     seed, n_jobs = parameters["random_state"], parameters["n_jobs"]
-    options = _options.read_options(arguments)
+    options = _options.pop_read_options(arguments)
     table = read_table(data, options, console)
     table = _sample(table, sample, seed, console)
     k = resolve_k(k, table.X.shape[0], console)

@@ -61,7 +61,7 @@ def embed(
     plan_map(outputs, output, html, png)
     outputs.plan("model", save_model)
     parameters = _options.pop_arguments(arguments, tuple(_options.MODEL))
-    options = _options.read_options(arguments)
+    options = _options.pop_read_options(arguments)
     table = read_table(data, options, console)
     _check_n_rows(table)
     if len(table.meta.columns):
@@ -97,7 +97,7 @@ def embed(
     )
     lines = [
         f"{pluralize(len(model.embedding_), 'point')} of {table.describe_features()}, in {seconds:.1f} s.",
-        f"Angles{_in_components(model, summary)} correlate by {model.correlation_:.3f} (loss "
+        f"Correlation of angles{_in_components(model, summary)}: {model.correlation_:.3f} (loss "
         f"{model.loss_:.4f}). {model.status_}",
     ]
     if result is not None:
@@ -114,12 +114,12 @@ def _check_n_rows(table: Table) -> None:
     n = table.X.shape[0]
     if n < MIN_MAP_POINTS:
         raise BadInput(
-            f"{table.path} has {pluralize(n, 'row')}, and a map needs at least {MIN_MAP_POINTS}."
+            f"{table.path} has {pluralize(n, 'row')}, but a map needs at least {MIN_MAP_POINTS}."
         )
 
 
 def _in_components(model: Any, summary: dict[str, Any]) -> str:
-    """Number of principal components used for the angles, if not all columns."""
+    """Words for the number of principal components in which angles are measured; empty for all columns."""
     n_components = summary["n_components"]
     if model.n_spectral != "auto" and n_components == summary["n_features"]:
         return ""

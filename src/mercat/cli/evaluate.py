@@ -39,7 +39,7 @@ numeric columns by another method, with the rows of DATA in the same order.
         show_default=True,
         help="Number of sampled points; auto: all points of small data, at most 1000 of large data.",
     ),
-    _options.seed("Seed of the sample."),
+    _options.seed("Seed for the sample of points."),
     _options.METRIC,
     _options.label("Column of DATA whose classes are measured; it is not compared."),
     *_options.READING,
@@ -61,7 +61,7 @@ def evaluate(
 
     Compares the angles, distances, neighbours and density of EMBEDDING with those of DATA.
     """
-    options = _options.read_options(arguments)
+    options = _options.pop_read_options(arguments)
     table = read_table(data, options, console)
     embedded = read_embedding(embedding, embedding_key, console)
     check_rows(table, embedded)

@@ -127,7 +127,7 @@ def _model(path: Path) -> dict[str, Any]:
 
 def _data(path: Path, console: Console, arguments: dict[str, Any]) -> dict[str, Any]:
     faults: list[str] = []
-    table = read_table(path, _options.read_options(arguments, faults=faults), console)
+    table = read_table(path, _options.pop_read_options(arguments, faults=faults), console)
     kinds = {
         name: pluralize(column.nunique(), "different value") for name, column in table.meta.items()
     }

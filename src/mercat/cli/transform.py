@@ -62,7 +62,7 @@ def transform(
     if arguments["key"] is None and ending(data) in ANNOTATED:
         arguments["key"] = _key(notes.get("key"), model)
     expected = tuple(features) if features else None
-    options = _options.read_options(arguments, expected=expected)
+    options = _options.pop_read_options(arguments, expected=expected)
     table = _match_columns(
         read_table(data, options, console), features, fitted.n_features_in_, model
     )
@@ -110,7 +110,7 @@ def _match_columns(table: Table, features: list[str] | None, n_features: int, mo
         return table.select_features([positions[name] for name in features])
     if table.X.shape[1] != n_features:
         raise BadInput(
-            f"{table.path} has {pluralize(table.X.shape[1], 'column')} of numbers, and {model} was fitted "
+            f"{table.path} has {pluralize(table.X.shape[1], 'column')} of numbers, but {model} was fitted "
             f"to {n_features}."
         )
     return table

@@ -30,12 +30,12 @@ EMBEDDING is a file written by `mercat embed` or `mercat transform`. Without
 
 @command(
     _options.data("embedding", "EMBEDDING"),
-    _options.output("Write the page here instead of to a temporary file."),
+    _options.output("Write the page to this file instead of a temporary one."),
     _options.label("Column that colours the points initially."),
     click.option("--title", help="Title of the page. [default: the file's name]"),
     click.option(
         "--open/--no-open",
-        "opens",
+        "open_page",
         default=None,
         help="Open the page in the browser. [default: only without -o]",
     ),
@@ -49,7 +49,7 @@ def view(
     output: Path | None,
     label: str | None,
     title: str | None,
-    opens: bool | None,
+    open_page: bool | None,
     embedding_key: str | None,
     force: bool,
 ) -> None:
@@ -60,12 +60,12 @@ def view(
     outputs = Outputs(force=force, inputs=[embedding])
     outputs.plan("page", output, PAGES)
     embedded = _embedded(read_embedding(embedding, embedding_key, console), label)
-    opens = output is None if opens is None else opens
+    open_page = output is None if open_page is None else open_page
     if output is None:
         output = Path(tempfile.mkdtemp(prefix="mercat-")) / f"{embedding.stem}.html"
         outputs.plan("page", output, PAGES)
     files = outputs.write(page=lambda path: write_page(embedded, path, title))
-    if opens:
+    if open_page:
         _open(output, console)
     console.result(printable(str(output)), {"n_points": len(embedded.Y), "files": files})
 
@@ -75,15 +75,13 @@ def _embedded(embedding: Embedding, label: str | None) -> Embedded:
     from ..viewer._encode import POINT_LOSS
 
     try:
-        check_unit("the file", embedding.Y, some=True)
+        check_unit(str(embedding.path), embedding.Y, some=True)
     except ValueError as error:
-        raise BadInput(
-            f"{embedding.path} must hold unit vectors: {error} Use a file that `mercat embed` wrote."
-        ) from error
+        raise BadInput(f"{error} Use a file that `mercat embed` wrote.") from error
     if embedding.loss is not None and POINT_LOSS in embedding.meta:
         raise BadInput(
-            f"{embedding.path} has a column {POINT_LOSS!r}, which is the page's name for "
-            f"{embedding.loss_name!r}: rename it."
+            f"{embedding.path} has a column {POINT_LOSS!r}, the name under which the page shows "
+            f"{embedding.loss_name!r}: rename that column."
         )
     if embedding.loss is not None and label in ("loss", embedding.loss_name):
         label = POINT_LOSS  # the name on the page
@@ -101,4 +99,4 @@ def _embedded(embedding: Embedding, label: str | None) -> Embedded:
 
 def _open(path: Path, console: Console) -> None:
     if not webbrowser.open(path.resolve().as_uri()):
-        console.warn(f"No browser could be opened. Open {path} yourself.")
+        console.warn(f"No browser could be started. Open {path} in a browser.")

@@ -1,8 +1,8 @@
-"""Data sets of the paper: generators of the synthetic ones, loaders of the real ones.
+"""Data sets of the paper by Fischer and Ma: generators of the synthetic ones, loaders of the real ones.
 
 Each function returns a :class:`Dataset`, which unpacks into X and labels. Generators are seeded. Loaders read
-files from a folder, given as an argument or by the environment variable MERCAT_DATA. They do not download
-anything; if a file is missing, the error says where to get it.
+files from a folder, which is given as an argument or named by the environment variable MERCAT_DATA. They do
+not download anything; if a file is missing, the error says where to get it.
 """
 
 from ._dataset import Dataset

@@ -1,4 +1,4 @@
-"""Tables of single cells with annotation, and the filters of the paper."""
+"""Tables of single cells with annotations, and the paper's filters of genes and cells."""
 
 from __future__ import annotations
 
@@ -160,6 +160,6 @@ def keep_expressed(cells: Cells) -> Cells:
 
 
 def normalize_counts(X: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Scale counts to 10,000 per cell and take log(1 + x)."""
+    """Scale each cell's counts to a total of 10,000 and take log(1 + x)."""
     total = X.sum(axis=1, keepdims=True, dtype=np.float64)
     return np.log1p(X / np.where(total > 0, total, 1) * 1e4).astype(np.float32)

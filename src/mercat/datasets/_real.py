@@ -64,8 +64,9 @@ def mnist_even(folder: Folder = None) -> Dataset:
 
     Parameters
     ----------
-    folder : str or path, optional
-        Folder of the file, by default the environment variable MERCAT_DATA. One of
+    folder : str, path or None, default=None
+        Folder that contains the data; None means the one named by the environment variable MERCAT_DATA. The
+        data are one of
 
         - ``mnist.npz``, with X and labels in the usual order, or in the format of Keras;
         - ``train-images-idx3-ubyte`` and ``train-labels-idx1-ubyte``, also with .gz;
@@ -125,10 +126,11 @@ def mammoth(folder: Folder = None, *, size: Literal["10k", "50k"] = "10k") -> Da
 
     Parameters
     ----------
-    folder : str or path, optional
-        Folder of the file, by default the environment variable MERCAT_DATA. One of
+    folder : str, path or None, default=None
+        Folder that contains the data; None means the one named by the environment variable MERCAT_DATA. The
+        file is one of
 
-        - ``mammoth_10k.npz`` (``mammoth_50k.npz``), with X and labels;
+        - ``mammoth_10k.npz`` (``mammoth_50k.npz`` for 50,000 points), with X and labels;
         - ``mammoth_3d.json`` (``mammoth_3d_50k.json``). The labels of the 10,000 points are read
           from ``mammoth_10k_encoded.json`` in the same folder.
     size : {"10k", "50k"}, default="10k"

@@ -1,4 +1,4 @@
-"""Loaders of the paper's single-cell data sets, from files that the user has downloaded."""
+"""Loaders for the paper's single-cell data sets, from files that the user has downloaded."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ def paul15(folder: Folder = None, *, normalize: bool = True) -> Dataset:
 
     Parameters
     ----------
-    folder : str or path, optional
-        Folder of the file, by default the environment variable MERCAT_DATA. One of
+    folder : str, path or None, default=None
+        Folder that contains the data; None means the one named by the environment variable MERCAT_DATA. The
+        file is one of
 
         - ``paul15.npz``, with X and labels, used unchanged;
         - ``paul15.h5``, the file used by scanpy and the PAGA repository.
     normalize : bool, default=True
-        Scale counts to 10,000 per cell and take log(1 + x). The paper used pre-processed data but does not
-        describe the steps.
+        Scale each cell's counts to a total of 10,000 and take log(1 + x). Fischer and Ma used pre-processed
+        data but do not describe the steps.
 
     Returns
     -------
@@ -68,7 +69,8 @@ def paul15(folder: Folder = None, *, normalize: bool = True) -> Dataset:
         informative = file["info.genes_strings"][()].astype(str)
         if not X.shape == (len(clusters), len(genes)) == (len(cells), len(genes)):
             raise ValueError(
-                f"{path} has a matrix of shape {X.shape}, but {len(cells)} cells and {len(genes)} genes."
+                f"{path} has a matrix of shape {X.shape}, but {len(cells)} cell names, {len(genes)} gene "
+                f"names and {len(clusters)} cluster labels."
             )
         if not np.isin(clusters, range(1, len(PAUL15_TYPES) + 1)).all():
             raise ValueError(f"{path} must have clusters 1 to {len(PAUL15_TYPES)}.")
@@ -87,23 +89,24 @@ def paul15(folder: Folder = None, *, normalize: bool = True) -> Dataset:
 
 
 def pancreas(folder: Folder = None, *, protein_coding: Genes = True) -> Dataset:
-    """Development of the mouse pancreas: cells of days 12.5 to 15.5 (GSE132188).
+    """Development of the mouse pancreas: cells of embryonic days 12.5 to 15.5 (GSE132188).
 
     Keeps protein-coding genes that are expressed in at least one cell. Labels are the clusters of Figure 3 of
     Bastidas-Ponce et al. (2019), or "unassigned".
 
     Parameters
     ----------
-    folder : str or path, optional
-        Folder of the file, by default the environment variable MERCAT_DATA. One of
+    folder : str, path or None, default=None
+        Folder that contains the data; None means the one named by the environment variable MERCAT_DATA. The
+        file is one of
 
         - ``pancreas.npz``, with X and labels, used unchanged;
         - ``GSE132188_adata.h5ad.h5``, or ``pancreas.h5ad`` or ``pancreas.loom`` with the
           same annotation.
     protein_coding : bool, str, path or iterable of str, default=True
         Genes to keep. True keeps the protein-coding genes of ``Mus_musculus.GRCm39.110.gtf.gz`` in the
-        folder, the annotation used by the paper; a path, those of another GTF file; an iterable, genes of
-        these names or Ensembl ids. False keeps all genes.
+        folder, the annotation used by Fischer and Ma. A path keeps those of another GTF file, an iterable
+        the genes with these names or Ensembl ids. False keeps all genes.
 
     Returns
     -------
@@ -136,13 +139,14 @@ def pancreas(folder: Folder = None, *, protein_coding: Genes = True) -> Dataset:
 def tabula_sapiens_blood(folder: Folder = None, *, protein_coding: Genes = True) -> Dataset:
     """Human blood cells of Tabula Sapiens measured with the assay 10x 3' v3.
 
-    Keeps protein-coding genes, without mitochondrial ones, that are expressed in at least one of these cells.
+    Keeps protein-coding genes, except mitochondrial ones, that are expressed in at least one of these cells.
     Labels are the annotated cell types.
 
     Parameters
     ----------
-    folder : str or path, optional
-        Folder of the file, by default the environment variable MERCAT_DATA. One of
+    folder : str, path or None, default=None
+        Folder that contains the data; None means the one named by the environment variable MERCAT_DATA. The
+        file is one of
 
         - ``tabula_sapiens_blood.npz``, with X and labels, used unchanged;
         - ``tabula_sapiens_blood.h5ad`` or ``tabula_sapiens_blood.loom``.
@@ -178,26 +182,27 @@ def tabula_sapiens_blood(folder: Folder = None, *, protein_coding: Genes = True)
     cells = read_cells(path)
     cells = cells.keep_cells(cells.annotation("assay", path) == "10x 3' v3")
     if cells.X.shape[0] == 0:
-        raise ValueError(f'{path} must hold cells of the assay "10x 3\' v3", got none.')
+        raise ValueError(f'{path} must contain cells of the assay "10x 3\' v3", got none.')
     return _labelled_dataset(cells, genes, "cell_type", path, mitochondrial=False)
 
 
 def hela_cell_cycle(folder: Folder = None, *, normalize: bool = True) -> Dataset:
-    """HeLa cells and their phases of the cell cycle (Schwabe et al. 2020, GSE142277).
+    """HeLa cells and their cell-cycle phases (Schwabe et al. 2020, GSE142277).
 
     Keeps cells with a phase, and genes that are expressed in at least one of them.
 
     Parameters
     ----------
-    folder : str or path, optional
-        Folder of the files, by default the environment variable MERCAT_DATA. Either
-        ``hela_cell_cycle.npz``, with X and labels, used unchanged; or both of
+    folder : str, path or None, default=None
+        Folder that contains the data; None means the one named by the environment variable MERCAT_DATA. The
+        data are either ``hela_cell_cycle.npz``, with X and labels, used unchanged; or both of
 
         - ``GSM4224315_out_gene_exon_tagged.dge_exonssf002_WT.txt``, also with .gz: exonic counts of the
           wild type, genes by cells, from GEO;
         - ``hela_phases.csv``: columns cell and phase, as estimated by Revelio.
     normalize : bool, default=True
-        Scale counts to 10,000 per cell and take log(1 + x). The paper does not describe its normalisation.
+        Scale each cell's counts to a total of 10,000 and take log(1 + x). Fischer and Ma do not describe
+        their normalisation.
 
     Returns
     -------
@@ -213,7 +218,7 @@ def hela_cell_cycle(folder: Folder = None, *, normalize: bool = True) -> Dataset
         f"For the HeLa cells, download {HELA_MATRIX}.gz from "
         "https://www.ncbi.nlm.nih.gov/geo/query/acc.cgi?acc=GSM4224315 into the folder. For the "
         "phases, run getCellCyclePhaseAssignInformation of "
-        "https://github.com/danielschw188/Revelio in R and save them there with "
+        "https://github.com/danielschw188/Revelio in R, and save them in the folder with "
         "write.csv(data.frame(cell = myData@cellInfo$cellID, phase = myData@cellInfo$ccPhase), "
         '"hela_phases.csv", row.names = FALSE).'
     )
@@ -225,7 +230,9 @@ def hela_cell_cycle(folder: Folder = None, *, normalize: bool = True) -> Dataset
     matrix, genes, names = read_table(path)
     known = np.array([name in phases for name in names], dtype=bool)
     if not known.any():
-        raise ValueError(f"hela_phases.csv must name cells of {path}, got none of {names[:3]}.")
+        raise ValueError(
+            f"hela_phases.csv must name cells of {path} ({', '.join(names[:3])}, ...), got none of them."
+        )
     # As objects: fixed-width strings lose trailing zero bytes.
     annotation = {"name": np.array(names, dtype=object)}
     cells = Cells(np.ascontiguousarray(matrix.T), annotation, {"name": np.array(genes)})
@@ -240,7 +247,7 @@ def hela_cell_cycle(folder: Folder = None, *, normalize: bool = True) -> Dataset
 
 
 def _genes_to_keep(path: Path, protein_coding: Genes, name: str, url: str) -> Any:
-    """Genes to keep: None for all, a GTF file, or a list."""
+    """Genes to keep: None for all, the path of a GTF file, or a list of names or ids."""
     if protein_coding is False:
         return None
     if protein_coding is not True:

@@ -249,8 +249,8 @@ def spiked(n: int, d: int, sigma: Any, *, U: Any = None, random_state: Seed = 0)
         Number of samples and number of features.
     sigma : array-like of shape (r,)
         Strengths of the signal, positive and in descending order.
-    U : array-like of shape (n, r), optional
-        Latent factors, with orthonormal columns. By default, drawn from the uniform (Haar) distribution.
+    U : array-like of shape (n, r) or None, default=None
+        Latent factors, with orthonormal columns. None means drawn from the uniform (Haar) distribution.
     random_state : int, Generator or None, default=0
         Seed.
 

@@ -73,22 +73,24 @@ def report(
         The data, dense.
     Y : array-like of shape (n, p)
         The embedding.
-    labels : array-like of shape (n,), optional
+    labels : array-like of shape (n,) or None, default=None
         Class of each point. Adds :func:`knn_accuracy` and :func:`centroid_preservation`, both computed
         from the points whose label is not None or NaN.
     k : int or None, default=None
         Number of neighbours for the neighbourhood preservation. None means 50, at most half of the points.
         The other measures use their defaults, at most half of the points.
-    n_spectral
-        Denoises X for the neighbourhood preservation: see :func:`neighborhood_preservation`.
+    n_spectral : int, "auto" or None, default=None
+        Number of principal components to which X is reduced for the neighbourhood preservation, as in
+        :func:`neighborhood_preservation`.
     geometry, random_state
         As in :func:`angle_preservation`.
     n_points : int, "auto" or None, default="auto"
         Size of the sample of points, as in :func:`angle_preservation`; None means all. With "auto", the
         report takes less time than the fit of a map. Up to 1000 points, measures use their default samples.
-        Beyond, neighbours are searched for all points of small data (about 2000 points of 64 columns), else
-        for at most 1000 points; other measures use at most 400 points for angles, 60,000 pairs and 50,000
-        triplets. Samples are smaller for data of more than 150 columns or 30,000 points.
+        For more points, neighbours are searched for all points of small data (about 2000 points of 64
+        columns), else for at most 1000 points; angles are measured at no more than 400 points, and distances
+        for no more than 60,000 pairs and 50,000 triplets. Samples are smaller for data of more than 150
+        columns or 30,000 points.
     verbose : bool, default=False
         Show a progress bar.
 
@@ -191,8 +193,8 @@ class _Sizes(NamedTuple):
 def _sizes(n: int, d: int, n_points: int | Literal["auto"] | None) -> _Sizes:
     """Sample sizes for n points of d columns.
 
-    With "auto", small data have the default sizes. Samples of others shrink with d, and those of points whose
-    neighbours are compared also with n, so that a report takes less time than a fit.
+    With "auto", small data have the default sizes. For other data, all samples shrink with d, and the sample
+    of points whose neighbours are compared also with n, so that a report takes less time than a fit.
     """
     if n_points != "auto":
         return _Sizes(n_points, n_points, N_PAIRS, N_TRIPLETS)

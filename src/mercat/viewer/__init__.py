@@ -49,7 +49,7 @@ def to_html(
         Unit vectors, or a fitted `Mercat`, whose losses are shown too. Positions of shape (n, 2), such as
         UMAP's, are shown in the plane. A dict maps names to several embeddings of the same points, between
         which the reader can switch.
-    frame : DataFrame or mapping, optional
+    frame : DataFrame, mapping or None, default=None
         Columns of n values to colour by, search and read: a pandas or polars frame, or a dict.
         Numeric, text, categorical, boolean and date columns are shown; NaN and None count as missing.
         Integers with at most 20 distinct values are treated as categories. Text that is nearly unique (more
@@ -66,19 +66,19 @@ def to_html(
     point_loss : array-like of shape (n,), optional
         Loss of each point, such as ``model.point_loss_``, shown as a column marked "Trust". Default: that of
         the model, if `Y` is one.
-    genes : tuple (matrix, names), optional
+    genes : tuple (matrix, names) or None, default=None
         Up to 2,000 features in addition to the columns, such as genes: a dense or sparse matrix of shape
         (n, g), and a name per column. They can be searched by name and used for colours and filters, and
         are ranked when two sets are compared.
-    neighbors : array-like of shape (n, k), or sparse matrix of shape (n, n), optional
+    neighbors : array-like of shape (n, k), sparse matrix of shape (n, n) or None, default=None
         Row numbers of each point's nearest neighbours in the data, or a graph. Hovering over a point draws
         lines to its neighbours, in red to those torn away: not among the nearest 5 % of the points on the
         map (at least k). A column contains the fraction of torn neighbours.
-    uncertainty : Uncertainty, optional
+    uncertainty : Uncertainty or None, default=None
         Uncertainty of the positions in the first embedding, by `mercat.uncertainty`. Hovering over a point
         draws its 90 % ellipse and a dashed line to its alternative position; the numbers are added as
         columns.
-    images : array-like of shape (n, height, width) or (n, height, width, channels), optional
+    images : array-like of shape (n, height, width) or (n, height, width, channels), or None, default=None
         Thumbnail of each point, shown on its card: bytes, or floats from 0 to 1; grey, or with 3 or 4
         channels.
     labels : str or list of str, optional

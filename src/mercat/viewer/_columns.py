@@ -67,7 +67,7 @@ class Categories:
     name: str
     codes: NDArray[Any]
     labels: list[str]
-    colors: tuple[str, ...] = ()  # of the labels, if chosen by the user
+    colors: tuple[str, ...] = ()  # colours of the labels, if chosen by the user
 
     @property
     def n_distinct(self) -> int:
@@ -237,8 +237,8 @@ def _check_exact(name: str, integers: Iterable[int]) -> None:
     largest = max(map(abs, integers), default=0)
     if largest > _LARGEST_EXACT:
         raise ValueError(
-            f"Column {name!r} of frame must hold integers of at most 2**53 in size to be "
-            f"shown exactly, got {largest}; convert it to text."
+            f"Column {name!r} of frame must hold integers of at most 2**53 in absolute value to be shown "
+            f"exactly, got {largest}; convert it to text."
         )
 
 

@@ -13,9 +13,8 @@ from .._data.arrays import blocks
 from .._data.sparse import checked_csr
 from ..metrics._structure import largest_near_rank
 
-_SAMPLE = (
-    2000  # size of the sample from which distances to the nearest 5 % are estimated for larger data
-)
+# Size of the sample from which distances to the nearest 5 % are estimated for larger data.
+_SAMPLE = 2000
 _BLOCK = 500  # number of rows processed at a time
 
 

@@ -28,7 +28,7 @@ _MIN_SHARE = (0.03, 0.012, 0.005)  # minimum fraction of the points in a region 
 _MAX_SHARE = 0.7  # maximum fraction: a name for nearly all points is not informative
 _MIN_EFFECT = 0.4  # minimum difference from the other points for a name, from 0 to 1
 _MIN_WORDS = 2.0  # minimum mean number of words of a column of texts
-_MAX_WORDS, _MAX_GENES = 3, 3  # in a name
+_MAX_WORDS, _MAX_GENES = 3, 3  # maximum numbers in a name
 _MIN_WORD_SHARE = 0.1  # minimum fraction of a region's texts with a word of its name, ...
 _MIN_LIFT = 2.0  # ... and its minimum ratio to the fraction among the other texts
 _BLOCK = 500  # number of rows processed at a time
@@ -176,7 +176,7 @@ class _Traits:
         self._values = np.where(np.isnan(values), 0, values).astype(np.float32)
 
     def effects(self, inside: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Difference of the means of the two sets: of fractions, or Cliff's delta of ranks."""
+        """Mean of each trait inside minus outside: a difference of fractions, or Cliff's delta of ranks."""
         sets = np.stack([inside, ~inside], axis=1).astype(np.float32)
         count, total = self._known @ sets, self._values @ sets
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -46,24 +46,24 @@ class Explorer(anywidget.AnyWidget):
     ----------
     Y : array-like of shape (n, 3), fitted model, or dict
         Unit vectors, a fitted `Mercat`, or several embeddings by name, as in `to_html`.
-    frame : DataFrame or mapping, optional
+    frame : DataFrame, mapping or None, default=None
         Columns of n values to colour by, search and read: a pandas or polars frame, or a dict.
     title : str, default="Mercat"
-        Shown above the views.
+        Title shown above the views.
     color : str, optional
         Column that colours the points initially. Default: as in `to_html`.
     point_loss : array-like of shape (n,), optional
-        Loss of each point, shown as a column marked "Trust".
-    genes : tuple (matrix, names), optional
+        Loss of each point, shown as a column marked "Trust". Default: as in `to_html`.
+    genes : tuple (matrix, names) or None, default=None
         Features in addition to the columns, as in `to_html`.
-    neighbors : array-like of shape (n, k), or sparse matrix of shape (n, n), optional
+    neighbors : array-like of shape (n, k), sparse matrix of shape (n, n) or None, default=None
         Each point's nearest neighbours in the data, as in `to_html`.
-    uncertainty : Uncertainty, optional
+    uncertainty : Uncertainty or None, default=None
         Uncertainty of the positions, by `mercat.uncertainty`, as in `to_html`.
-    images : array-like, optional
+    images : array-like or None, default=None
         Thumbnail of each point, as in `to_html`.
     labels : str or list of str, optional
-        Columns whose classes are named on the map, as in `to_html`.
+        Columns whose classes are named on the map, with the same default as in `to_html`.
     theme : {"auto", "dark", "light"}, default="auto"
         As in `to_html`.
     projection : {"mercator", "equal_earth"}, default="mercator"

@@ -59,7 +59,10 @@ def map_moments(S1, S2, S12, t1, t2):
 
 @triton.jit
 def mixed_sums(B1, B2, inv_d, product, x_norm, summed1, summed2):
-    """M times the differences in the data, and the sum of a b over pairs of legs, including equal ones."""
+    """Products of M with the differences in the data, and sums of a b over pairs of legs.
+
+    The sums include the pairs of a leg with itself.
+    """
     W1 = B1 * inv_d
     W2 = B2 * inv_d
     M1 = _sum_over_pairs(W1, product, x_norm, summed1)

@@ -13,12 +13,12 @@ from .memory import load_legs, load_points, load_vectors, store_vectors
 @triton.jit(do_not_specialize=["n", "r", "n_legs", "m"])
 def linear_parts(
     X, n, r, legs_X, n_legs, products, x_norms, leg_norms, offsets, trusted, negligible, m,
-    K, inv_d_ptr, nearest, ROWS: tl.constexpr, LEGS: tl.constexpr,
+    K, inv_d_ptr, min_inv_d, ROWS: tl.constexpr, LEGS: tl.constexpr,
 ):  # fmt: skip
     """See `_solve.energy._linear_parts`: K (2 x n x L), inverse distances (n x m) and their minima (n).
 
-    `products` (n x 3 L) are those of points with landmarks (r x L) and with both parts of P, `offsets`
-    (4 x L) are p and T.
+    `products` (n x 3 L) are the inner products of points with landmarks (r x L) and with both parts of P;
+    `offsets` (4 x L) are p and T.
     """
     i = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     row_mask = i < n
@@ -55,7 +55,7 @@ def linear_parts(
             K_part = K + part * n_pairs + i[:, None] * n_legs + j[None, :]
             tl.store(K_part, (value - p) * inv_d + t, mask=tile_mask)
         tl.store(inv_d_ptr + i[:, None] * m + j[None, :], inv_d, mask=tile_mask & (j < m)[None, :])
-    tl.store(nearest + i, least, mask=row_mask)
+    tl.store(min_inv_d + i, least, mask=row_mask)
 
 
 @triton.jit(do_not_specialize=["n", "n_places", "n_kept"])
@@ -63,9 +63,10 @@ def choose(
     n, places, n_places, screened, n_kept, cos_apart, chosen, lowest,
     ROWS: tl.constexpr, PLACES: tl.constexpr,
 ):  # fmt: skip
-    """The `n_kept` places (3 x G) with the lowest energies (n x G), apart from each other, and the energies.
+    """The places (3 x G) with the lowest energies (n x G), and these energies.
 
-    See `_solve.energy._best_candidate`.
+    `n_kept` places, which are apart from each other, are chosen for each point. See
+    `_solve.energy._best_candidate`.
     """
     i = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     row_mask = i < n
