@@ -11,6 +11,7 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from spheres import random_rows, random_sphere
 
+import mercat
 from mercat import Mercat, Status, metrics
 from mercat._data.threads import Workers
 from mercat._detail import descent
@@ -498,6 +499,7 @@ def test_model_with_detail_can_be_pickled(sharp, digits):
     np.testing.assert_array_equal(again.transform(digits[:5] + 1), sharp.transform(digits[:5] + 1))
 
 
+@pytest.mark.filterwarnings("ignore:detail=0.5 has no effect")  # with a graph of other rows
 def test_a_given_graph_equals_the_computed_graph(digits):
     # Integers have equal distances, whose order depends on the search.
     X = digits[:200] + np.random.default_rng(0).uniform(0, 0.1, size=(200, 64))
@@ -657,3 +659,42 @@ def test_bad_neighbors_are_refused(digits):
         Mercat(detail=0.3, neighbors=sp.eye_array(50)).fit(X)
     with pytest.raises(ValueError, match=r"detail=0\.3"):
         Mercat(detail=0.3, solver="algorithm1", objective="absolute").fit(X)
+
+
+def noise(n: int, d: int) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(n, d))
+
+
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+@pytest.mark.parametrize("shape", [(300, 30), (1500, 40), (2500, 40)])
+@pytest.mark.parametrize("detail", [0.03, 0.3])
+def test_noise_is_mapped_as_without_detail(shape, detail, tmp_path):
+    """A descent on noise shrinks the map to a point, on which angles cannot be resolved."""
+    X = noise(*shape)
+    model = Mercat(detail=detail, n_spectral=None, random_state=0).fit(X)
+    plain = Mercat(n_spectral=None, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.embedding_, plain.embedding_)
+    np.testing.assert_array_equal(model.transform(X[:5] + 0.1), plain.transform(X[:5] + 0.1))
+    assert model.loss_ == plain.loss_
+    again = mercat.load(mercat.save(model, tmp_path / "m.mercat"))
+    np.testing.assert_array_equal(again.transform(X[:5] + 0.1), plain.transform(X[:5] + 0.1))
+
+
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+def test_groups_in_much_noise_survive_detail():
+    X, group = noise(200, 2000), np.arange(200) % 4
+    for j in (1, 2, 3):
+        X[:, 100 * j : 100 * j + 100] += 0.6 * (group == j)[:, None]
+    accuracy = [
+        float(metrics.knn_accuracy(Mercat(detail=d, random_state=0).fit_transform(X), group))
+        for d in (0.0, 0.01, 0.3)
+    ]
+    assert min(accuracy[1:]) >= accuracy[0] - 0.05
+
+
+def test_few_points_keep_their_neighbors(digits):
+    X = digits[:100]
+    Y = Mercat(detail=0.3, random_state=0).fit_transform(X)
+    plain = Mercat(random_state=0).fit_transform(X)
+    kept = [float(metrics.neighborhood_preservation(X, Z, k=10)) for Z in (plain, Y)]
+    assert kept[1] > kept[0] + 0.1

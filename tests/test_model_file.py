@@ -365,7 +365,8 @@ def test_arrays_that_do_not_fit_are_named(saved, tmp_path, part, array, reason):
 
 @pytest.mark.parametrize("part", ["against.Y", "against.anchors.Y"])
 def test_positions_of_a_map_with_detail_are_checked_too(tmp_path, part):
-    path = mercat.save(Mercat(random_state=0, detail=0.3).fit(X), tmp_path / "m.mercat")
+    blobs = X + 9 * np.eye(7)[np.arange(60) % 3]
+    path = mercat.save(Mercat(random_state=0, detail=0.3).fit(blobs), tmp_path / "m.mercat")
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     name = f"state._placer.{part}.npy"
@@ -498,7 +499,7 @@ def test_ranks_are_restored_and_files_without_ranks_use_distances(tmp_path):
 @pytest.mark.parametrize("how", [{}, {"detail": 0.3}])
 def test_files_with_only_the_distance_term_are_loaded(how, tmp_path):
     """The placers had a field `distances` before they had `terms`."""
-    points = np.random.default_rng(0).normal(size=(150, 6))
+    points = np.random.default_rng(0).normal(size=(150, 6)) + 9 * np.eye(6)[np.arange(150) % 3]
     model = Mercat(random_state=0, **how).fit(points)
     if not how:
         forget_ranks(model)

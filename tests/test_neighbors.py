@@ -303,7 +303,9 @@ def test_strength_of_duplicates_is_bounded():
 
 def test_number_of_neighbors_is_at_most_a_third_of_the_points():
     assert check_neighbors(None, 1000) == 30
-    assert check_neighbors(None, 30) == 10
+    assert check_neighbors(None, 400) == 20
+    assert check_neighbors(None, 100) == 10
+    assert check_neighbors(None, 27) == 9
     assert check_neighbors(None, 4) == 1
     assert check_neighbors(7, 21) == 7
     with pytest.raises(ValueError, match="6, got 7"):

@@ -69,8 +69,16 @@ def test_noise_warns():
 
 
 def test_warning_advises_lower_detail():
-    parameters = {"n_spectral": None, "init": "pca", "tol": 0.02, "detail": 0.3}
-    assert "lower detail" in warned(noise(400, 100), **parameters)[0]
+    X, _ = make_blobs(600, 100, centers=50, random_state=0)  # too many directions for a map
+    (message,) = warned(X, n_spectral=None, init="pca", tol=0.02, detail=0.3)
+    assert "lower detail" in message
+
+
+def test_detail_without_effect_warns():
+    low, no_effect = warned(noise(400, 100), n_spectral=None, detail=0.3)
+    assert "lower detail" not in low
+    assert re.match(r"detail=0\.3 has no effect.*detail=0\b.*n_spectral='auto'", no_effect)
+    assert warned(np.ones((50, 3)), detail=0.3) == warned(np.ones((50, 3)))
 
 
 def test_three_distinct_points_do_not_warn():
@@ -194,15 +202,13 @@ def test_too_few_landmarks_warn(digits):
 
 
 @pytest.mark.usefixtures("brief_descent")
-def test_a_disconnected_graph_warns():
+def test_a_given_graph_that_is_not_connected_warns():
     X, _ = make_blobs(400, 5, centers=4, cluster_std=0.1, random_state=0)
-    (message,) = warned(X, detail=0.3, neighbors=10)
-    assert re.search(r"graph.* 4 .*75%", message)
-    assert "Raise neighbors, or lower detail" in message
     (message,) = warned(X, detail=0.3, neighbors=kneighbors_graph(X, 10))
-    assert "in neighbors, or lower detail" in message
+    assert re.search(r"graph.* neighbors.* 4 .*75%.*or lower detail", message)
     assert warned(X) == []
-    assert warned(X, detail=0.3, neighbors=120) == []
+    assert warned(X, detail=0.3, neighbors=10) == []  # separate clusters
+    assert warned(X, detail=0.3, neighbors=kneighbors_graph(X, 120)) == []
 
 
 def test_a_graph_of_other_rows_warns(digits):

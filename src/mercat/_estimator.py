@@ -68,8 +68,9 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         more of the global structure.
     neighbors : int, sparse matrix of shape (n, n) or None, default=None
         Number of nearest neighbours in the reduced data (see `n_spectral`), used if `detail` > 0; None means
-        min(30, n // 3). Alternatively, a graph whose stored entries are the edges from each point (row) to
-        its neighbours; their values are ignored, so scanpy's distances and connectivities both work.
+        n // 20, but at least 10 and at most 30 (and at most n // 3). Alternatively, a graph whose stored
+        entries are the edges from each point (row) to its neighbours; their values are ignored, so scanpy's
+        distances and connectivities both work.
     n_detail : int or None, default=None
         Number of rows sampled for `detail`; the others are placed among them as `transform` does. None means
         all rows of data in memory or on a device, and at most 1,000,000 rows of a Dask array or memory map.

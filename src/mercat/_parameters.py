@@ -156,7 +156,7 @@ PARAMETERS: dict[str, Parameter] = {
         default=None,
         least=1,
         rule="an integer of at least 1, a scipy.sparse matrix whose entries are edges, or None",
-        none="min(30, n // 3)",
+        none="30; n // 20 for fewer than 600 points, at least 10",
         help="Number of nearest neighbours used when detail > 0.",
     ),
     "n_detail": Integer(

@@ -29,7 +29,9 @@ from .._data.arrays import (
 from .._data.sparse import checked_csr
 from .._data.threads import Workers
 
-N_NEIGHBORS = 30
+# Default number of neighbours: a fraction of the points within these limits. With more neighbours, small
+# groups would merge with others.
+_MIN_NEIGHBORS, _MAX_NEIGHBORS, _POINTS_PER_NEIGHBOR = 10, 30, 20
 _GROUP = 32  # points per group
 _QUERIES_PER_TILE = 16  # tiles are padded, so a single query takes as long as 16
 _QUERIES_PER_BLOCK = 64  # their distances to a few thousand points fit the cache
@@ -424,7 +426,8 @@ def check_neighbors(neighbors: Any, n: int) -> int | scipy.sparse.csr_array:
     """Number of neighbours to search for, or the validated graph."""
     n_max = n // 3
     if neighbors is None:
-        return max(1, min(N_NEIGHBORS, n_max))
+        default = max(_MIN_NEIGHBORS, min(n // _POINTS_PER_NEIGHBOR, _MAX_NEIGHBORS))
+        return max(1, min(default, n_max))
     if not scipy.sparse.issparse(neighbors):
         if neighbors > n_max:
             raise ValueError(

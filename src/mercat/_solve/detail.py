@@ -39,6 +39,7 @@ from .pipeline import (
     descend,
     landmark_placer,
     orienting_points,
+    solve,
     starts_from_averages,
 )
 from .placement import place_in_blocks
@@ -51,7 +52,12 @@ _N_COMPARED = 1000  # number of points used to compare the angles of two maps
 
 
 def add_detail(solved: Solved, plan: Plan) -> Solved:
-    """Add neighbourhoods to a finished map, unless the callback has stopped the fit."""
+    """Add neighbourhoods to a finished map, unless the callback has stopped the fit.
+
+    If neighbours are as far from each other as other points, as in noise, the best map for the neighbour term
+    is one that is smaller than the bandwidth, on which the term is constant. Then the map stays without
+    detail.
+    """
     if solved.fit.status is Status.CALLBACK:
         return solved
     fit, workers = solved.fit, plan.device_workers
@@ -77,6 +83,8 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
         start = solved.placement.loss_sample.Y if Y is None else to_numpy(Y[rows])
         Y = _map_of_averages(X_hat, graph, rows, start, plan)
     result, far_terms = _descend(X_hat, Y, fit, affinities, weights, sample, plan, number)
+    if not result.stopped and size_of(result.Y) < result.kernel.bandwidth:
+        return _without_detail(solved, plan)
     k = max(1, round(graph.nnz / len(X_hat)))
     parts = parts_of(affinities.settled)
     del graph, affinities  # to free memory of a device
@@ -105,6 +113,13 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
         orienting=orienting_points(result.Y, X_hat, rows, plan),
         diagnostics=solved.diagnostics._replace(parts=parts),
     )
+
+
+def _without_detail(solved: Solved, plan: Plan) -> Solved:
+    """The map of all rows without detail, given the map from which the descent started."""
+    if plan.sampled and starts_from_averages(plan):  # only a sample has been placed
+        solved = solve(plan._replace(detail=0.0, callback=None))
+    return solved._replace(diagnostics=solved.diagnostics._replace(neighbors_are_far=True))
 
 
 def _map_of_averages(

@@ -71,6 +71,8 @@ class Diagnostics(NamedTuple):
     unseen: HeldOutCorrelations | None = None
     parts: Parts | None = None  # of the graph of neighbours
     dominance: Dominance | None = None
+    # Whether neighbours are as far from each other as other points, so that `detail` has no effect.
+    neighbors_are_far: bool = False
 
 
 def find_cut(

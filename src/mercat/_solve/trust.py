@@ -40,12 +40,19 @@ def trust_warnings(model: Any, diagnostics: Diagnostics) -> Iterator[str]:
             "features."
         )
     elif model.correlation_ < MIN_CORRELATION:
-        less_detail = "lower detail, " if model.detail > 0 else ""
+        with_effect = model.detail > 0 and not diagnostics.neighbors_are_far
+        less_detail = ", lower detail" if with_effect else ""
         yield (
-            f"The correlation between the angles of map and data is {model.correlation_:.2f}, below "
-            f"{MIN_CORRELATION}: the map shows little of the data. Prepare the data (scale columns of "
-            f"different units, remove noise with n_spectral='auto'), {less_detail}"
-            f"or use the map only where point_loss_ is low.{_graph_advice(model)}"
+            f"The correlation between the angles of map and data is {model.correlation_:.3f}, below "
+            f"{MIN_CORRELATION}: the map shows little of the data, which may be noise. Prepare the data "
+            f"(scale columns of different units, remove noise with n_spectral='auto'){less_detail}, and "
+            f"check with mercat.uncertainty which positions are reliable.{_graph_advice(model)}"
+        )
+    if diagnostics.neighbors_are_far and model.loss_ > EQUAL_ANGLES:
+        yield (
+            f"detail={model.detail} has no effect on these data: neighbours are about as far from each other "
+            "as other points, as in noise. This is the map with detail=0. Remove noise, for example with "
+            "n_spectral='auto'."
         )
     cut = diagnostics.cut if model.n_spectral != "auto" else None
     if cut is not None and cut.kept < MIN_VARIANCE and cut.largest > NOISE:
@@ -62,13 +69,13 @@ def trust_warnings(model: Any, diagnostics: Diagnostics) -> Iterator[str]:
             "Raise n_landmarks."
         )
     parts = diagnostics.parts
-    if parts is not None and parts.fraction_outside > MAX_OUTSIDE:
+    # Clusters that are far apart are no reason for a warning; a graph that lacks edges is.
+    if parts is not None and parts.fraction_outside > MAX_OUTSIDE and _has_graph(model):
         yield (
-            f"The graph of neighbours has {parts.number} connected components, with "
-            f"{parts.fraction_outside:.0%} of the points outside the largest. Only angles, which weigh less "
-            "with more detail, determine how the components lie relative to each other. "
-            + ("Connect them in neighbors" if _has_graph(model) else "Raise neighbors")
-            + ", or lower detail."
+            f"The graph passed as neighbors has {parts.number} connected components, with "
+            f"{parts.fraction_outside:.0%} of the points outside the largest. Only angles and distances "
+            "determine how the components lie relative to each other, and weigh less with more detail. "
+            "Connect them, or lower detail."
         )
 
 
