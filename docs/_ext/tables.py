@@ -585,7 +585,7 @@ def calibration_table(found: Mapping[str, Any]) -> str:
 
 def coverage_table(found: Mapping[str, Any]) -> str:
     """Coverage of regions on maps of new data by distribution and kind of map, with standard errors."""
-    names = dict.fromkeys(key.split("/")[1] for key in found)
+    names = sorted({key.split("/")[1] for key in found})
     rows = []
     for name in names:
         cells = []
