@@ -7,14 +7,15 @@ then fitted to new draws ("draws"), with their own components, landmarks and see
 on them by `transform`. Further maps are fitted to the same data with other landmarks ("landmarks"): landmarks
 depend on the values of the rows, so the data are scaled, which has no other effect. These maps are rotated
 and scaled onto the first, and the fraction of points in their regions is computed. Points of a map move
-together, so this fraction varies between maps; the level refers to its mean over maps and distributions. The
-tails and the size of regions were chosen on other draws of these distributions and of a few more. Results go
-to benchmarks/results/calibration.json.
+together, and all other maps are compared with the same first one, so this fraction varies between maps and
+even more between data sets; the level refers to its mean over data sets. The regions were designed on other
+draws of these distributions. Results go to benchmarks/results/calibration.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -24,15 +25,16 @@ import numpy as np
 
 from benchmarks.harness.record import Store, stamp
 from mercat import Mercat, uncertainty
+from mercat._uncertainty.record import median_spread
 
 RESULTS = Path(__file__).parent / "results" / "calibration.json"
 LEVELS = (0.5, 0.9)
-# Number of other maps per data set, and of data sets per distribution.
-N_OTHER_MAPS, N_DATA_SETS = 8, 2
-SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {
-    "exact": (400, {}),
-    "landmarks": (3000, {"n_landmarks": 300}),
-    "detail": (1200, {"n_landmarks": 300, "detail": 0.3}),
+N_OTHER_MAPS = 4  # number of other maps per data set
+# By kind of map: number of points, parameters, and number of data sets per distribution.
+SETTINGS: dict[str, tuple[int, dict[str, Any], int]] = {
+    "exact": (400, {}, 8),
+    "landmarks": (3000, {"n_landmarks": 300}, 4),
+    "detail": (1200, {"n_landmarks": 300, "detail": 0.3}, 2),
 }
 Draw = Callable[[int, np.random.Generator], np.ndarray]
 
@@ -60,10 +62,6 @@ def cube(n: int, rng: np.random.Generator) -> np.ndarray:
     return rng.random((n, 5))
 
 
-def noise(n: int, rng: np.random.Generator) -> np.ndarray:
-    return rng.normal(size=(n, 10))
-
-
 def symmetric_clusters(n: int, rng: np.random.Generator) -> np.ndarray:
     """Five clusters at equal distances from each other."""
     return 4 * np.eye(5, 8)[rng.integers(5, size=n)] + 0.7 * rng.normal(size=(n, 8))
@@ -84,20 +82,41 @@ def roll(n: int, rng: np.random.Generator) -> np.ndarray:
     return np.stack([angle * np.cos(angle), 15 * rng.random(n), angle * np.sin(angle)], axis=1)
 
 
+def clusters_beside_a_line(n: int, rng: np.random.Generator) -> np.ndarray:
+    """Five clusters on a line, and three beside it that need more directions than a map has."""
+    centers = np.zeros((8, 8))
+    centers[:5, 0] = [0, 4, 8, 12, 16]
+    centers[5:, 0] = 8
+    centers[5:, 1:4] = 8 * np.eye(3)
+    return centers[rng.integers(8, size=n)] + rng.normal(size=(n, 8))
+
+
+def ball(n: int, rng: np.random.Generator, dimension: int) -> np.ndarray:
+    X = rng.normal(size=(n, dimension))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X * rng.random((n, 1)) ** (1 / dimension)
+
+
+def noise(n: int, rng: np.random.Generator, dimension: int) -> np.ndarray:
+    return rng.normal(size=(n, dimension))
+
+
 DISTRIBUTIONS: dict[str, Draw] = {
     f.__name__: f
     for f in (
         ellipsoid,
         clusters,
         branches,
-        cube,
         heavy_tails,
         ring,
         roll,
-        noise,
+        clusters_beside_a_line,
         symmetric_clusters,
+        cube,
     )
 }
+DISTRIBUTIONS |= {f"noise_{d}": functools.partial(noise, dimension=d) for d in (3, 4, 5, 10)}
+DISTRIBUTIONS |= {f"ball_{d}": functools.partial(ball, dimension=d) for d in (3, 4, 5)}
 
 
 def coverage(bars: Any, fresh: np.ndarray) -> list[float]:
@@ -108,25 +127,31 @@ def coverage(bars: Any, fresh: np.ndarray) -> list[float]:
 
 def run(name: str, setting: str, store: Store) -> None:
     """Measure one distribution with one kind of map and store the result."""
-    draw, (n, options) = DISTRIBUTIONS[name], SETTINGS[setting]
-    coverages: dict[str, list[list[float]]] = {"draws": [], "landmarks": []}
-    for k in range(N_DATA_SETS):
-        rng = np.random.default_rng([7, k, n])
+    draw, (n, options, n_data_sets) = DISTRIBUTIONS[name], SETTINGS[setting]
+    kinds = ("draws", "landmarks") if setting == "landmarks" else ("draws",)
+    covered: dict[str, list[list[list[float]]]] = {kind: [] for kind in kinds}
+    about: dict[str, list[float]] = {"spread": [], "stability": [], "stability_by_chance": []}
+    for k in range(n_data_sets):
+        rng = np.random.default_rng([7, k, n, *name.encode()])
         X = draw(n, rng)
         model = Mercat(random_state=100 + k, **options).fit(X)
         bars = uncertainty(model, X, random_state=k)
+        for kind in kinds:
+            covered[kind].append([])
         for seed in range(1000, 1000 + N_OTHER_MAPS):
             other = Mercat(random_state=seed, **options).fit(draw(n, rng))
-            coverages["draws"].append(coverage(bars, other.transform(X)))
-            if setting == "landmarks":
+            covered["draws"][k].append(coverage(bars, other.transform(X)))
+            if "landmarks" in kinds:
                 other = Mercat(random_state=seed, **options).fit(X * (1 + seed / 1e4))
-                coverages["landmarks"].append(coverage(bars, other.embedding_))
-    covered = {kind: fractions for kind, fractions in coverages.items() if fractions}
-    store.put(f"{setting}/{name}", stamp(distribution=name, setting=setting, n=n, coverage=covered))
-    means = {
-        kind: np.mean(fractions, axis=0).round(3).tolist() for kind, fractions in covered.items()
-    }
-    print(setting, name, means, flush=True)
+                covered["landmarks"][k].append(coverage(bars, other.embedding_))
+        about["spread"].append(round(median_spread(bars).map_sizes or 0.0, 4))
+        about["stability"].append(round(bars.stability, 3))
+        about["stability_by_chance"].append(round(bars.stability_by_chance, 3))
+    store.put(
+        f"{setting}/{name}",
+        stamp(distribution=name, setting=setting, n=n, coverage=covered, **about),
+    )
+    print(setting, name, *(f"{np.mean(covered[kind], axis=(0, 1))}" for kind in kinds), flush=True)
 
 
 if __name__ == "__main__":

@@ -87,6 +87,7 @@ def error_bars(n=40):
         torn=np.linspace(0, 1, n),
         p_value=np.linspace(0.1, 1, n),
         stability=0.9,
+        stability_by_chance=0.3,
         n_maps=20,
         n_comparisons=20,
         sizes=np.full(20, 1.0),

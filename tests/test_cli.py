@@ -243,7 +243,7 @@ def test_embed_keeps_an_anndata_file_and_adds_to_it(tmp_path):
 def test_embed_writes_uncertainty(data, tmp_path):
     outputs = [tmp_path / name for name in ("map.csv", "map.html")]
     out = succeed("embed", data, "-o", outputs[0], "--html", outputs[1], "--uncertainty")
-    assert re.search(r"tability over 20 other maps: 0\.", out)
+    assert re.search(r"tability over 20 other maps: 0\.\d+ \(by chance: 0\.\d\)\.", out)
     frame = pd.read_csv(outputs[0])
     model = Mercat(random_state=0).fit(FRAME[[f"f{k}" for k in range(5)]].to_numpy())
     found = mercat.uncertainty(model, FRAME[[f"f{k}" for k in range(5)]].to_numpy(), random_state=0)
@@ -257,6 +257,7 @@ def test_embed_writes_uncertainty(data, tmp_path):
     np.testing.assert_allclose(cells.obs["mercat_spread"], found.spread, rtol=1e-3)
     assert cells.uns["mercat"]["uncertainty"]["n_maps"] == 20
     assert told["stability"] == pytest.approx(found.stability, abs=1e-3)
+    assert told["stability_by_chance"] == pytest.approx(found.stability_by_chance, abs=1e-3)
     degrees = np.degrees(np.median(found.spread))
     assert told["median_spread_degrees"] == pytest.approx(degrees, rel=1e-3)
     in_map_sizes = told["median_spread_map_sizes"]

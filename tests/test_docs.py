@@ -117,6 +117,18 @@ def test_the_table_of_measures_names_all_of_them():
     assert measures <= set(re.findall(r"`(\w+)`", "".join(rows)))
 
 
+def test_coverage_has_standard_errors_over_data_sets(tables):
+    """Maps of one data set are no independent measurements."""
+    draws = [[[0.4, 0.9], [0.6, 1.0]], [[0.3, 0.75], [0.3, 0.75]]]
+    record = {"setting": "exact", "coverage": {"draws": draws}}
+    row = tables.coverage_table({"exact/noise_3": record}).splitlines()[2]
+    assert [cell.strip() for cell in row.split("|")[1:4]] == [
+        "noise in 3 dimensions",
+        "40 ± 10",
+        "85 ± 10",
+    ]
+
+
 def test_tables_show_available_results_only(tables):
     def number(value):
         return {"angle": value, "distance": value, "neighborhood": value, "density": value}
@@ -137,6 +149,7 @@ def test_tables_show_available_results_only(tables):
     assert tables.speed_table({}) == "*Not measured yet.*\n"
     assert tables.torchdr_table({}) == "*Not measured yet.*\n"
     assert tables.billion_text({}, {}) == "*Not measured yet.*\n"
+    assert tables.coverage_table({}) == "*Not measured yet.*\n"
     assert "angles best on 1 of 1 sets" in tables.wins(results)
     assert tables.wins({}) == ""
 

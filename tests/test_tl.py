@@ -448,6 +448,7 @@ def test_uncertainty_is_written_under_the_name_of_the_map(adata, tmp_path):
     again = read_uncertainty(anndata.read_h5ad(tmp_path / "cells.h5ad"), "X_other")
     np.testing.assert_allclose(again.spread, found.spread)
     assert (again.stability, again.n_maps) == (found.stability, 4)
+    assert again.stability_by_chance == found.stability_by_chance
     np.testing.assert_array_equal(again.sizes, found.sizes)
 
 

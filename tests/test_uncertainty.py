@@ -28,7 +28,7 @@ from mercat._uncertainty import points as _points
 FIELDS = [
     f.name
     for f in dataclasses.fields(Uncertainty)
-    if f.name not in ("stability", "n_maps", "n_comparisons", "sizes")
+    if f.name not in ("stability", "stability_by_chance", "n_maps", "n_comparisons", "sizes")
 ]
 
 
@@ -59,6 +59,7 @@ def same(a: Uncertainty, b: Uncertainty, rows=slice(None)) -> None:
             np.asarray(getattr(a, name))[rows], np.asarray(getattr(b, name))[rows], err_msg=name
         )
     assert a.stability == b.stability
+    assert a.stability_by_chance == b.stability_by_chance
     np.testing.assert_array_equal(a.sizes, b.sizes)
 
 
@@ -96,6 +97,39 @@ def test_scatter_from_halves_by_hand():
     # Mean squares times 2, and for the shift by half of 0.08 to the north, its square.
     np.testing.assert_allclose(np.abs(axes[0]), [0, 0.1, 0], atol=1e-12)
     np.testing.assert_allclose(np.abs(axes[1]), [0, 0, np.sqrt(0.06**2 + 0.04**2)], atol=1e-12)
+
+
+def test_variance_of_determined_positions_is_inversely_proportional_to_the_number_of_rows():
+    """Arbitrary positions, which agree as those of noise do, vary as much on maps of all rows."""
+    mean = np.zeros(3)
+    determined = _points.HalfMapScatter.expected(1.0, 0.4, 0.5, mean)
+    assert determined.factor == pytest.approx(0.5)
+    assert determined.stability == 1
+    for agreement, by_chance in ((0.4, 0.4), (0.4, 0.6)):
+        arbitrary = _points.HalfMapScatter.expected(agreement, by_chance, 0.5, mean)
+        assert arbitrary.factor == pytest.approx(0.7)
+        assert arbitrary.stability == pytest.approx(0.4)
+    between = _points.HalfMapScatter.expected(0.7, 0.4, 0.5, mean)  # half of the way from chance
+    assert between.stability == pytest.approx(1 - 0.75 * 0.3)
+    unrelated = _points.HalfMapScatter.expected(-0.1, -0.1, 0.5, mean)
+    assert (unrelated.factor, unrelated.stability) == (0.5, 0)
+    equal = _points.HalfMapScatter.expected(1.0, 1.0, 0.5, mean)
+    assert (equal.factor, equal.stability) == (1, 1)
+
+
+def test_scatter_of_arbitrary_positions_grows_with_the_distance_from_the_mean():
+    """Positions on two maps are normal with a correlation of 0.6; one is known."""
+    rng, r, size, m = np.random.default_rng(0), 0.6, 0.01, 20_000
+    pole = np.array([0.0, 0.0, 1.0])
+    known = size * np.array([[0.0, 0.0], [1.0, 0.0], [1.5, 2.0]])
+    shared = rng.normal(size=(m // 2, 1, 3, 2)) * np.sqrt(r)
+    pairs = size * (shared + rng.normal(size=(m // 2, 2, 3, 2)) * np.sqrt(1 - r))
+    others = normalize(np.pad(pairs.reshape(-1, 2), [(0, 0), (0, 1)], constant_values=1.0))
+    Y = normalize(np.pad(known, [(0, 0), (0, 1)], constant_values=1.0))
+    halves = _points.HalfMapScatter.expected(r, r, 0.5, pole)
+    axes = _points.scatter(others.reshape(m, 3, 3), Y, halves)
+    mean_square = (1 - r) ** 2 * np.sum(known**2, axis=1) + 2 * size**2 * (1 - r**2)
+    np.testing.assert_allclose(np.sum(axes**2, axis=(1, 2)), mean_square, rtol=0.05)
 
 
 def test_vectors_are_moved_along_great_circles():
@@ -191,6 +225,41 @@ def test_stability_of_the_same_and_of_unrelated_maps():
     assert _maps.stability(pairs[1:], in_pairs=True) < 0.6
 
 
+@pytest.mark.usefixtures("brief_descent")
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+@pytest.mark.parametrize(
+    ("n", "parameters"),
+    [(300, {"solver": "exact"}), (1200, {}), (150, {"detail": 0.3})],
+    ids=["exact", "landmarks", "detail"],
+)
+def test_maps_of_noise_are_as_stable_as_by_chance_and_maps_of_clusters_more(n, parameters):
+    rng = np.random.default_rng(0)
+    noise, structured = (
+        uncertainty(small(**parameters).fit(X), X, n_maps=6, random_state=0)
+        for X in (rng.normal(size=(n, 6)), clusters(n))
+    )
+    assert noise.stability == pytest.approx(noise.stability_by_chance, abs=0.3)
+    assert structured.stability > structured.stability_by_chance + 0.3
+    # They have the same shape, and the same seed.
+    assert structured.stability_by_chance == noise.stability_by_chance
+
+
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+@pytest.mark.parametrize(("n_columns", "smallest", "largest"), [(2, 0.5, 0.55), (4, 0.6, 1)])
+def test_maps_of_noise_in_a_plane_are_determined(monkeypatch, n_columns, smallest, largest):
+    """As stable as by chance, but more so with more points."""
+    calls = []
+
+    def expected(*args, original=_points.HalfMapScatter.expected):
+        calls.append(original(*args))
+        return calls[-1]
+
+    monkeypatch.setattr(_points.HalfMapScatter, "expected", expected)
+    X = np.random.default_rng(0).normal(size=(200, n_columns))
+    uncertainty(Mercat(random_state=0).fit(X), X, n_maps=6, random_state=0)
+    assert smallest <= calls[0].factor <= largest
+
+
 def test_sizes_of_other_maps(bars):
     Y = resized(random_places(500, 3), 0.4)
     sizes = [_maps.relative_size(resized(Y, size), Y) for size in (0.2, 0.4, 0.6)]
@@ -266,10 +335,10 @@ def test_starts_that_are_never_promising_are_not_tried_for_all_maps(monkeypatch)
 
     monkeypatch.setattr(_starts.PromisingStarts, "among", among)
     uncertainty(model, X, n_maps=6, random_state=0)
-    *maps, null = tried  # the map of permuted data is not a sample of the same data
+    maps, without_structure = tried[:6], tried[6:]  # data without structure are other data
     assert [len(t) for t in maps[:4]] == [7] * 4
     assert {len(t) for t in maps[4:]} <= {1, 2, 3, 4}
-    assert len(null) == 7
+    assert {len(t) for t in without_structure} == {7}
 
 
 def test_promising_starts_are_those_of_the_first_samples():
@@ -457,8 +526,8 @@ def test_a_loaded_model_has_the_same_error_bars(fitted, bars, tmp_path):
 def test_repr_summarises_the_result(bars):
     degrees = np.degrees(np.median(bars.spread))
     assert repr(bars).startswith(
-        f"Uncertainty of 1200 points from 6 maps with stability {bars.stability:.3f}; median spread "
-        f"{degrees:.2g} degrees, 0."
+        f"Uncertainty of 1200 points from 6 maps with stability {bars.stability:.3f} (by chance: "
+        f"{bars.stability_by_chance:.1f}); median spread {degrees:.2g} degrees, 0."
     )
     assert set(bars.columns()) < {*FIELDS, "spread"}
 

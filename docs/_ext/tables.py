@@ -73,6 +73,7 @@ def fragments() -> dict[str, str]:
         "ingest": ingest_table(_results("ingest")),
         "align": align_table(_results("align")),
         "calibration": calibration_table(_results("calibration")),
+        "coverage": coverage_table(_results("calibration")),
         "uncertainty": uncertainty_table(_results("uncertainty")),
         "stability": stability_table(_results("stability")),
         "structureless": structureless_table(_results("structureless")),
@@ -559,7 +560,7 @@ def calibration_table(found: Mapping[str, Any]) -> str:
             ("landmarks", "same data, other landmarks"),
         ):
             shares = [
-                _column_means(record["coverage"][kind])
+                _coverage(record, kind)
                 for record in found.values()
                 if record["setting"] == setting and kind in record["coverage"]
             ]
@@ -567,12 +568,9 @@ def calibration_table(found: Mapping[str, Any]) -> str:
                 continue
             cells = []
             for level in (0, 1):
-                values = [share[level] for share in shares]
+                values = [share[level][0] for share in shares]
                 mean = sum(values) / len(values)
-                cells += [
-                    f"{100 * mean:.0f} %",
-                    f"{100 * min(values):.0f} to {100 * max(values):.0f} %",
-                ]
+                cells += [f"{mean:.0f} %", f"{min(values):.0f} to {max(values):.0f} %"]
             rows.append([title_, words, *cells])
     head = [
         "map",
@@ -583,6 +581,36 @@ def calibration_table(found: Mapping[str, Any]) -> str:
         "range",
     ]
     return _table(head, rows)
+
+
+def coverage_table(found: Mapping[str, Any]) -> str:
+    """Coverage of regions on maps of new data by distribution and kind of map, with standard errors."""
+    names = sorted({key.split("/")[1] for key in found})
+    rows = []
+    for name in names:
+        cells = []
+        for setting in _SETTING_TITLES:
+            record = found.get(f"{setting}/{name}")
+            levels = _coverage(record, "draws") if record else None
+            cells += [""] * 2 if levels is None else [f"{m:.0f} ± {e:.0f}" for m, e in levels]
+        rows.append([_DATA_TITLES.get(name, name.replace("_", " ")), *cells])
+    head = ["data", *(f"{setting}, {level} %" for setting in _SETTING_TITLES for level in (50, 90))]
+    return _table(head, rows)
+
+
+_DATA_TITLES = {
+    **{f"ball_{d}": f"ball in {d} dimensions" for d in (3, 4, 5)},
+    **{f"noise_{d}": f"noise in {d} dimensions" for d in (3, 4, 5, 10)},
+}
+
+
+def _coverage(record: Mapping[str, Any], kind: str) -> list[tuple[float, float]]:
+    """Percentage of points in the regions of each level: mean and standard error over data sets."""
+    data_sets = [_column_means(maps) for maps in record["coverage"][kind]]
+    return [
+        (100 * statistics.mean(values), 100 * statistics.stdev(values) / len(values) ** 0.5)
+        for values in zip(*data_sets, strict=True)
+    ]
 
 
 def _column_means(rows: Sequence[Sequence[float]]) -> list[float]:

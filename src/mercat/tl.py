@@ -247,7 +247,7 @@ def uncertainty(
         ``adata.obsm["X_mercat_axes"]`` : array of shape (n, 6)
             The two axes of each cell's ellipse, each a vector of three numbers.
         ``adata.uns["mercat"]["uncertainty"]`` : dict
-            ``stability``, ``n_maps``, ``n_comparisons`` and ``sizes``.
+            ``stability``, ``stability_by_chance``, ``n_maps``, ``n_comparisons`` and ``sizes``.
 
     Examples
     --------

@@ -58,6 +58,7 @@ def write_uncertainty(adata: AnnData, uncertainty: Any, key: str = KEY) -> None:
         **adata.uns[short],
         "uncertainty": {
             "stability": uncertainty.stability,
+            "stability_by_chance": uncertainty.stability_by_chance,
             "n_maps": uncertainty.n_maps,
             "n_comparisons": uncertainty.n_comparisons,
             "sizes": np.asarray(uncertainty.sizes),
@@ -94,6 +95,7 @@ def read_uncertainty(adata: AnnData, key: str = KEY) -> Any:
         axes=np.asarray(adata.obsm[f"{key}_axes"], dtype=np.float64).reshape(-1, 2, 3),
         alternative=np.asarray(adata.obsm[f"{key}_alternative"], dtype=np.float64),
         stability=float(entry["stability"]),
+        stability_by_chance=float(entry.get("stability_by_chance", np.nan)),
         n_maps=int(entry["n_maps"]),
         n_comparisons=int(entry.get("n_comparisons", entry["n_maps"])),
         sizes=np.asarray(entry.get("sizes", np.full(int(entry["n_maps"]), np.nan))),

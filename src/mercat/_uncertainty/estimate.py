@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -33,6 +33,7 @@ from .maps import (
     project,
     relative_size,
     stability,
+    stability_by_chance,
 )
 from .points import AngleSample, HalfMapScatter, MapPoints, OtherMap, PointEstimator
 from .record import Uncertainty
@@ -43,10 +44,7 @@ _MIN_MAPS = 4
 _N_COMPARED, _MAX_MEDIAN_DISTANCE = 200, 0.1
 _ROUNDING = 1e-6  # radians, for maps whose points all coincide
 _MIN_POINTS = 10  # other maps may have half of them
-# Without detail, the variance of positions should be inversely proportional to the number of rows of a map.
-# Between maps of new data, it is larger by about this factor (chosen empirically, benchmarks/calibration.py).
-# With detail, it depends on the nearest rows, not on their number.
-_SCATTER_FACTOR = 1.2
+_FLAT = 2  # number of columns up to which the data determine a map even if they are noise
 
 
 def uncertainty(
@@ -137,7 +135,7 @@ def uncertainty(
         plan = model._plan(source, model._placer.spectral, rng, progress)._replace(
             init=check_init(model.init, n), neighbors=neighbors_of(model, n)
         )
-        estimator, others, stability, sizes = _prepare(model, plan, n_maps)
+        estimator, others, agreement, sizes = _prepare(model, plan, n_maps)
         columns = _all_results(model, source, estimator, others, progress)
     return Uncertainty(
         places=columns[:, points.PLACE],
@@ -147,17 +145,25 @@ def uncertainty(
         alternative_wins=columns[:, points.WINS],
         torn=columns[:, points.TORN],
         p_value=columns[:, points.P_VALUE],
-        stability=stability,
+        stability=agreement.stability,
+        stability_by_chance=agreement.by_chance,
         n_maps=n_maps,
         n_comparisons=n_maps if estimator.halves is None else n_maps // 2,
         sizes=sizes,
     )
 
 
+class Agreement(NamedTuple):
+    """Stability of the other maps, and of such maps of noise."""
+
+    stability: float
+    by_chance: float
+
+
 def _prepare(
     model: Mercat, plan: Plan, n_maps: int
-) -> tuple[PointEstimator, np.ndarray | None, float, np.ndarray]:
-    """Estimator; positions on other maps with detail (n_maps x n x 3), or None; stability; relative sizes."""
+) -> tuple[PointEstimator, np.ndarray | None, Agreement, np.ndarray]:
+    """Estimator; positions on other maps with detail (n_maps x n x 3), or None; agreement; relative sizes."""
     samples = draw_samples(plan, model.landmarks_, n_maps)
     n, detail = plan.source.shape[0], plan.detail > 0
     rows = np.arange(n) if detail else np.union1d(samples.all, model.landmarks_)
@@ -180,11 +186,10 @@ def _prepare(
     null = null_distribution(plan, on_map.subset(samples.null).X.astype(np.float64), rng)
     line = Calibration(*model.calibration_)
     agreement = stability(probes, in_pairs=samples.are_halves)
+    by_chance = stability_by_chance(plan, samples, reference.X.shape[1], rng)
     halves = None
     if samples.are_halves:
-        n_solved = len(model.landmarks_) if plan.sampled else n
-        inflation = 1.0 if detail else _SCATTER_FACTOR * (n / 2) / n_solved
-        halves = HalfMapScatter(inflation, agreement, reference.Y.mean(axis=0, dtype=np.float64))
+        halves = _half_map_scatter(model, plan, agreement, by_chance, reference)
     estimator = PointEstimator(
         spectral=plan.reducer,
         placer=_angle_placer(model, landmarks, plan),
@@ -198,7 +203,22 @@ def _prepare(
         null=null,
         loss=model.loss_,
     )
-    return estimator, others, agreement, sizes
+    return estimator, others, Agreement(agreement, by_chance), sizes
+
+
+def _half_map_scatter(
+    model: Mercat, plan: Plan, agreement: float, by_chance: float, on_map: MapPoints
+) -> HalfMapScatter:
+    """How maps of halves, with this agreement, predict maps of new data."""
+    n = plan.source.shape[0]
+    n_solved = len(model.landmarks_) if plan.sampled else n
+    # The variance of positions that the data determine is inversely proportional to the number of rows of a
+    # map. With detail, it depends on the nearest rows, not on their number.
+    determined = 1.0 if plan.detail > 0 else (n / 2) / n_solved
+    if on_map.X.shape[1] <= _FLAT:
+        by_chance = 0.0
+    mean = on_map.Y.mean(axis=0, dtype=np.float64)
+    return HalfMapScatter.expected(agreement, by_chance, determined, mean)
 
 
 def _map_points(model: Mercat, plan: Plan, rows: np.ndarray) -> MapPoints:

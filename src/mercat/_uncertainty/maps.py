@@ -38,6 +38,7 @@ _MIN_REFERENCE, _REFERENCE_PAIRS = 1000, 4_000_000
 N_PROBES = 1000  # number of reference points (probes) whose positions on the maps are compared
 _N_NULL = 2000  # points of permuted data that are placed, in addition to the landmarks
 _N_NULL_EXACT = 1500  # points of permuted data in an exact fit
+_N_NOISE_MAPS = 3  # number of maps of noise whose agreement is that by chance
 # A warm start misses a point if it leads farther than this distance, in radians, from the result of the full
 # search. If it misses more than this fraction of the points, the full search is used.
 _MAX_DISPLACEMENT, _MAX_MISSED_FRACTION = 0.1, 0.02
@@ -175,23 +176,29 @@ def other_maps_with_detail(plan: Plan, samples: Samples, points: MapPoints) -> I
     Each map has its own landmarks and neighbours, among its own rows. Points that it was not fitted to are
     placed as `transform` places them, as they would be on maps of other data.
     """
-    reducer, first = _identity_reducer(points.X), points.Y
+    first = points.Y
     for k, (rows, rng) in enumerate(zip(samples.maps, samples.generators, strict=False)):
         map_plan = plan._replace(
-            source=RowSource(points.X[rows].astype(np.float64), plan.workers),
-            reducer=reducer,
-            solver="landmarks" if plan.sampled else "exact",
             init=plan.init if isinstance(plan.init, str) else plan.init[rows],
             neighbors=_neighbors_among(rows, plan.neighbors, points.X[rows], rng),
             rng=rng,
-            progress=Progress(False),
         )
-        fitted_map = add_detail(solve(map_plan), map_plan).placement.placer
-        Y = place_points(fitted_map.against, points.X, plan.workers)
+        Y = place_points(_placer_with_detail(points.X[rows], map_plan), points.X, plan.workers)
         onto = first if k % 2 else points.Y
         first = (Y @ _rotation_onto(Y, onto.astype(np.float64)).T).astype(np.float32)
         yield first
         plan.progress.advance()
+
+
+def _placer_with_detail(X_hat: np.ndarray, plan: Plan) -> Any:
+    """Placer of a map with detail of rows X_hat, by the settings of a plan for more rows."""
+    plan = plan._replace(
+        source=RowSource(X_hat.astype(np.float64), plan.workers),
+        reducer=_identity_reducer(X_hat),
+        solver="landmarks" if plan.sampled else "exact",
+        progress=Progress(False),
+    )
+    return add_detail(solve(plan), plan).placement.placer.against
 
 
 def _identity_reducer(X_hat: np.ndarray) -> ComponentReducer:
@@ -243,10 +250,13 @@ def null_distribution(plan: Plan, X_hat: np.ndarray, rng: np.random.Generator) -
     """
     source = RowSource(remove_structure(X_hat, rng), plan.workers)
     spectral: Reducer = fit_reducer(source, None, metric="euclidean")
-    default = check_neighbors(None, source.shape[0])
-    k = min(plan.neighbors, default) if isinstance(plan.neighbors, int) else default
     map_plan = plan._replace(
-        source=source, reducer=spectral, init="auto", rng=rng, neighbors=k, progress=Progress(False)
+        source=source,
+        reducer=spectral,
+        init="auto",
+        rng=rng,
+        neighbors=_neighbors_of_noise(plan, source.shape[0]),
+        progress=Progress(False),
     )
     solved = solve(map_plan)
     if plan.detail:
@@ -259,6 +269,60 @@ def null_distribution(plan: Plan, X_hat: np.ndarray, rng: np.random.Generator) -
     if len(solved.landmarks) < len(X):
         measured[solved.landmarks] = False  # only placed points, as most points of the map are
     return np.sort(angle_sample.unexplained(X[measured], Y[measured]).astype(np.float64))
+
+
+def stability_by_chance(
+    plan: Plan, samples: Samples, n_columns: int, rng: np.random.Generator
+) -> float:
+    """Stability of maps of normal noise with this number of columns, as that of the maps of the samples."""
+    m = len(samples.maps[0])
+    X = rng.normal(size=(_N_NOISE_MAPS * m, n_columns)).astype(np.float32)
+    plan = plan._replace(
+        source=RowSource(X, plan.workers),
+        reducer=_identity_reducer(X),
+        solver="landmarks" if plan.sampled else "exact",
+        init="auto",
+        neighbors=_neighbors_of_noise(plan, m),
+        rng=rng,
+        progress=Progress(False),
+    )
+    probes = np.sort(rng.choice(len(X), min(len(X), 2 * N_PROBES), replace=False))
+    maps = [
+        place_points(_placer_of_noise(rows, plan), X[probes], plan.workers)
+        for rows in np.split(X, _N_NOISE_MAPS)
+    ]
+    map_of_probe, found = probes // m, []  # the map that was fitted to each probe
+    for k, first in enumerate(maps):
+        if samples.are_halves:  # the second is rotated onto the first, and both have all points
+            for j, second in enumerate(maps[:k]):
+                common = (map_of_probe == j) | (map_of_probe == k)
+                pair = first[common], _aligned(second[common], first[common])
+                found.append(stability(np.stack(pair)))
+        else:  # others are rotated onto the map, and have other points
+            own = map_of_probe == k
+            others = [_aligned(Y[own], first[own]) for Y in maps[:k] + maps[k + 1 :]]
+            found.append(stability(np.stack(others)))
+    return float(np.mean(found))
+
+
+def _placer_of_noise(X: np.ndarray, plan: Plan) -> Any:
+    """Placer of a map of all rows of X."""
+    if plan.detail > 0:
+        return _placer_with_detail(X, plan)
+    fit = descend(X, np.arange(len(X)), plan, careful=not plan.sampled)
+    return landmark_placer(X, fit.Y, fit.angle_fit, plan)
+
+
+def _neighbors_of_noise(plan: Plan, n: int) -> int:
+    """Number of neighbours for maps of n rows of data without structure."""
+    default = check_neighbors(None, n)
+    return min(plan.neighbors, default) if isinstance(plan.neighbors, int) else default
+
+
+def _aligned(Y: np.ndarray, onto: np.ndarray) -> np.ndarray:
+    """A map, scaled and rotated onto another one of the same points."""
+    Y = resized(Y, size_of(onto))
+    return np.asarray(Y @ orthogonal_onto(Y, onto).T)
 
 
 def remove_structure(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:

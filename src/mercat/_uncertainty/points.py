@@ -39,7 +39,8 @@ MIN_ALTERNATIVE_DISTANCE = 0.3  # minimum distance from the position on the map,
 _N_EXTRA_STEPS = 10  # extra steps of a descent that ends far from the position on the map
 N_ANGLE_LANDMARKS = 100  # number of landmarks whose angles at a point are compared
 _ROWS_ON_DEVICE = 1 << 14  # rows per block on a device
-_MIN_LOSS = 1e-6  # smallest loss of a map by which is divided
+_MIN_LOSS = 1e-6  # smallest loss of a map that is a divisor
+_MIN_DISAGREEMENT = 1e-6  # smallest disagreement of maps of noise that is a divisor
 # Minimum of 1 + the cosine between positions: for opposite ones, all great circles are shortest.
 _MIN_ONE_PLUS_COSINE = 1e-9
 _FIELDS_ON_DEVICE = ("spectral", "placer", "rotation", "angle_sample", "reference", "null")
@@ -99,18 +100,36 @@ class MapPoints(NamedTuple):
 class HalfMapScatter(NamedTuple):
     """Predicts the scatter of maps of new data from that of maps of halves of the data."""
 
-    inflation: float  # ratio of the variances of positions
-    stability: float  # stability of the maps of halves
+    factor: float  # factor of the mean products of the differences between two halves
+    stability: float  # expected agreement of maps of new data
     mean: np.ndarray  # (3,) of the positions on the map
+
+    @classmethod
+    def expected(
+        cls, agreement: float, by_chance: float, determined: float, mean: np.ndarray
+    ) -> HalfMapScatter:
+        """Scatter expected from the agreement of maps of halves, and of maps of halves of noise.
+
+        `determined` is the ratio of the variances on maps of new data and of halves for positions that the
+        data determine. Arbitrary positions, as those of noise, vary as much on any map: their ratio is one.
+        """
+        agreement, by_chance = max(agreement, 0.0), min(max(by_chance, 0.0), 1.0)
+        structure = max(agreement - by_chance, 0.0) / max(1 - by_chance, _MIN_DISAGREEMENT)
+        ratio = 1 - min(structure, 1.0) * (1 - determined)
+        stability = 1 - ratio * (1 - agreement)
+        # The mean squared distance between two maps is 2 (1 - stability) times the variance on one of them.
+        # If one position is known, (1 - stability)^2 of it is `drift`, and 1 - stability^2 is left.
+        return cls(ratio * (1 + stability) / 2, stability, mean)
 
     def drift(self, Y: Array) -> Array:
         """Expected displacement, in the tangent plane, of points at Y (b x 3) on maps of new data.
 
-        To the extent that maps disagree, positions are random, and new ones are nearer the mean.
+        Stability is the correlation between positions on two maps: if it is not one, those on new maps tend
+        to be nearer the mean.
         """
         xp = namespace(Y)
         mean = xp.asarray(self.mean, **like(Y))
-        return (1 - max(self.stability, 0.0)) * tangent(mean[None, :] - Y, Y)
+        return (1 - self.stability) * tangent(mean[None, :] - Y, Y)
 
 
 class AngleSample(NamedTuple):
@@ -259,7 +278,7 @@ def scatter(others: Array, Y: Array, halves: HalfMapScatter | None = None) -> Ar
         drift = halves.drift(Y)
         du, dv = (row_dot(drift, axis) for axis in unstack(frame))
         uu, vv, uv = (
-            halves.inflation * xp.mean(p, axis=0) + q
+            halves.factor * xp.mean(p, axis=0) + q
             for p, q in ((u * u, du * du), (v * v, dv * dv), (u * v, du * dv))
         )
     middle, half = (uu + vv) / 2, xp.hypot((uu - vv) / 2, uv)

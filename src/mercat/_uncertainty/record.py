@@ -16,7 +16,7 @@ from .._math.sphere import geodesic
 from .._solve.initial import resized, size_of
 
 # Degrees of freedom of regions from very many comparisons, chosen empirically (benchmarks/calibration.py).
-_MAX_DEGREES_OF_FREEDOM = 11
+_MAX_DEGREES_OF_FREEDOM = 7
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -56,6 +56,9 @@ class Uncertainty:
         Agreement of the other maps: 1 if they are equal, 0 if they have nothing in common. One minus the mean
         squared distance between the positions of a point on two maps, divided by that between two points on
         one map.
+    stability_by_chance : float
+        Stability of three such maps of normal noise with as many rows and columns as the reduced data. It
+        varies by 0.1 to 0.2 with `random_state`.
     n_maps : int
         Number of other maps.
     n_comparisons : int
@@ -73,6 +76,7 @@ class Uncertainty:
     torn: Any
     p_value: Any
     stability: float
+    stability_by_chance: float
     n_maps: int
     n_comparisons: int
     sizes: Any
@@ -80,7 +84,8 @@ class Uncertainty:
     def __repr__(self) -> str:
         n = self.places.shape[0]
         text = (
-            f"Uncertainty of {n} points from {self.n_maps} maps with stability {self.stability:.3f}"
+            f"Uncertainty of {n} points from {self.n_maps} maps with stability {self.stability:.3f} "
+            f"(by chance: {self.stability_by_chance:.1f})"
         )
         if is_dask(self.places):
             return text
@@ -116,7 +121,7 @@ class Uncertainty:
         -------
         factor : float
             The quantile of a distribution with heavier tails than the normal one, chosen empirically: a
-            t-distribution whose number of degrees of freedom grows with `n_comparisons`, up to 11.
+            t-distribution whose number of degrees of freedom grows with `n_comparisons`, up to 7.
         """
         if not isinstance(level, numbers.Real) or not 0 < level < 1:
             raise ValueError(f"level must be a number above 0 and below 1, got {level!r}.")

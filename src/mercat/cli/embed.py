@@ -81,6 +81,7 @@ def embed(
         spread = median_spread(result)
         summary |= {
             "stability": result.stability,
+            "stability_by_chance": result.stability_by_chance,
             "median_spread_degrees": spread.degrees,
             "median_spread_map_sizes": spread.map_sizes,
         }
@@ -102,8 +103,8 @@ def embed(
     ]
     if result is not None:
         lines.append(
-            f"Stability over {pluralize(result.n_maps, 'other map')}: {result.stability:.3f}. Median spread "
-            f"of a point: {spread.in_words}."
+            f"Stability over {pluralize(result.n_maps, 'other map')}: {result.stability:.3f} (by chance: "
+            f"{result.stability_by_chance:.1f}). Median spread of a point: {spread.in_words}."
         )
     echo_map(console, embedded, lines, files)
 
