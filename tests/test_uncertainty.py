@@ -679,12 +679,12 @@ def residuals(placer: LandmarkPlacer, x: np.ndarray, y: np.ndarray) -> float:
 @pytest.mark.usefixtures("brief_descent")
 def test_regions_with_detail_contain_most_positions_on_maps_of_other_data():
     """Maps that share neighbours or data are much more similar than these."""
-    X = clusters(200)
+    X = clusters(400)
     model = small(detail=0.3).fit(X)
     bars = uncertainty(model, X, n_maps=8, random_state=0)
     inside = []
     for seed in range(1, 4):
-        there = bars.aligned(small(detail=0.3).fit(clusters(200, seed)).transform(X))
+        there = bars.aligned(small(detail=0.3).fit(clusters(400, seed)).transform(X))
         inside.append([bars.contains(there, level).mean() for level in (0.5, 0.9)])
     half, most = np.mean(inside, axis=0)
     assert half > 0.4
@@ -815,6 +815,7 @@ def test_rows_in_another_order_are_refused(detail):
         uncertainty(model, X[::-1], n_maps=4)
 
 
+@pytest.mark.filterwarnings("ignore:detail=0.3 has no effect")
 @pytest.mark.parametrize("detail", [0, 0.3])
 @pytest.mark.parametrize("n", [5, 9])
 def test_few_points_are_refused(n, detail):
@@ -830,13 +831,26 @@ def test_equal_points_have_no_spread_with_detail():
     np.testing.assert_allclose(found.spread, 0, atol=1e-6)
 
 
-def test_a_detail_set_after_the_fit_is_refused():
-    X = np.random.default_rng(0).normal(size=(60, 6))
-    model = Mercat(random_state=0).fit(X).set_params(detail=0.3)
+def test_a_detail_removed_after_the_fit_is_refused():
+    X = np.random.default_rng(0).normal(size=(60, 6)) + 9 * np.eye(6)[np.arange(60) % 3]
+    model = Mercat(random_state=0, detail=0.3).fit(X).set_params(detail=0)
     with pytest.raises(
-        ValueError, match=r"^detail must not be changed after the fit, got detail=0\.3"
+        ValueError, match=r"^detail must not be changed after the fit, got detail=0"
     ):
         uncertainty(model, X, n_maps=4)
+
+
+@pytest.mark.filterwarnings("ignore::mercat.TrustWarning")
+def test_uncertainty_of_a_map_on_which_detail_has_no_effect_is_that_without_it():
+    X = np.random.default_rng(0).normal(size=(120, 30))
+    found, plain = (
+        uncertainty(
+            Mercat(detail=d, n_spectral=None, random_state=0).fit(X), X, n_maps=4, random_state=0
+        )
+        for d in (0.3, 0.0)
+    )
+    np.testing.assert_array_equal(found.axes, plain.axes)
+    assert found.stability == plain.stability
 
 
 @pytest.mark.parametrize("model", ["abc", make_pipeline(Mercat())])

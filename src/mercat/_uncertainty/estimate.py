@@ -109,11 +109,14 @@ def uncertainty(
     with model._workers_and_progress() as (workers, progress):
         source = model._open(X, workers, fitting=False)
         n = source.shape[0]
-        if (model.detail > 0) != isinstance(model._placer.against, DetailPlacer):
+        has_detail = isinstance(model._placer.against, DetailPlacer)
+        if not has_detail:
+            model.detail = 0.0  # the map of this snapshot, for which `detail` may have had no effect
+        elif model.detail == 0:
             raise ValueError(
                 f"detail must not be changed after the fit, got detail={model.detail!r}: fit the model again."
             )
-        if model.detail > 0 and (
+        if has_detail and (
             source.lazy or source.device is not None or len(model._placer.against.Y) < n
         ):
             raise ValueError(
