@@ -77,9 +77,10 @@ def map(
         the points along each axis. "world" shows the whole sphere. Points outside are drawn as triangles at
         the edge and counted below the map.
     labels : bool or sequence of n values, default=False
-        Names to write near the median direction of their points: the categories of `color` if True, or other
-        categories. Names that would overlap or hide many points are moved aside, with a line to their
-        position; names that do not fit, those of the smallest groups, are counted below the map.
+        Names to write near the middle of their points, or near their densest region: the categories of
+        `color` if True, or other categories. Names that would overlap or hide many points are moved aside,
+        with a line to their group; no name hides more than a third of any group. Names that do not fit, those
+        of the smallest groups first, are left out and counted below the map.
     palette : str, Colormap, list or dict, optional
         A colour map for numbers (viridis by default); for categories, a list of colours, a dict by name, or
         a colour map such as "tab20". By default, categories have the eight colours of Okabe and Ito,
