@@ -383,8 +383,7 @@ def test_a_few_far_points_are_marked_at_the_edge_of_the_window():
     )
     note = ax.get_xlabel().replace("\n", " ")
     assert (
-        "4 of 2,004 points are farther off, at the edge (triangles); extent='world' shows all."
-        in note
+        "4 of 2,004 points are farther off, at the edge (triangles); extent=1.0 shows all." in note
     )
 
 
@@ -417,6 +416,28 @@ def test_many_or_less_distant_far_points_are_inside_the_window():
         assert ax.get_xlabel() == ""
 
 
+@pytest.mark.parametrize(("height", "is_shown"), [(28.5, True), (36, False)])
+def test_the_window_is_slightly_enlarged_if_that_shows_all_points(height, is_shown):
+    Z = scattered(2000, (0, height))
+    ax = plot.map(Z, center=(0, 0))
+    P = project(Z, center=(0, 0))
+    low, high = np.quantile(P, [0.01, 0.99], axis=0)
+    filled = (high - low) / [np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim())]
+    assert (filled >= (0.7 if is_shown else 0.8) - 1e-9).all()
+    assert len(ax.collections) == (1 if is_shown else 2)
+    assert bool(ax.get_xlabel()) != is_shown
+
+
+def test_triangles_at_the_edge_look_like_points():
+    Z = scattered(2000, (120, 0), (0, -75))
+    for size in (None, 30):
+        inside, *triangles = plot.map(Z, center=(0, 0), size=size).collections
+        assert len(triangles) == 2
+        for triangle in triangles:
+            assert triangle.get_sizes()[0] <= max(1.5 * inside.get_sizes()[0], 8)
+            assert triangle.get_linewidths()[0] == inside.get_linewidths()[0]
+
+
 def test_a_fraction_crops_to_that_fraction_of_points():
     straggling = [(60 + 0.2 * k, 0.1 * k) for k in range(150)]
     Y = scattered(1850, *straggling)
@@ -428,7 +449,7 @@ def test_a_fraction_crops_to_that_fraction_of_points():
     left_out = 2000 - len(inside.get_offsets())
     assert 400 <= left_out <= 800
     note = ax.get_xlabel().replace("\n", " ")
-    assert f"{left_out} of 2,000 points are farther off; extent='world' shows all." in note
+    assert f"{left_out} of 2,000 points are farther off; extent=1.0 shows all." in note
     assert len(plot.map(Y, center=(0, 0), extent=1.0).collections[0].get_offsets()) == 2000
 
 
@@ -520,6 +541,30 @@ def test_edge_labels_are_finer_in_a_smaller_window(radius, step):
     np.testing.assert_allclose(longitudes[f"{step}°E"], np.deg2rad(step), atol=1e-6)
     np.testing.assert_allclose(np.diff(sorted(longitudes.values())), np.deg2rad(step), atol=1e-6)
     assert {"0°", f"{step}°N", f"{step}°S"} <= set(ticks(ax.yaxis))
+
+
+@pytest.mark.parametrize("radius", [0.6, 0.03, 4e-5])
+@pytest.mark.parametrize("projection", ["mercator", "lambert", "equal_earth", "orthographic"])
+def test_small_maps_fill_their_frame(projection, radius):
+    middle = np.array([[130.04], [23.456]])
+    tiny = at(*(middle + radius * np.random.default_rng(0).uniform(-1, 1, size=(2, 1000))))
+    ax = plot.map(tiny, projection=projection, extent="data")
+    P, _ = drawn(ax)
+    low, high = np.array([ax.get_xlim(), ax.get_ylim()]).T
+    assert (np.ptp(P, axis=0) >= 0.8 * (high - low)).all()
+    np.testing.assert_allclose(P.min(axis=0) - low, high - P.max(axis=0), rtol=0.02)
+    for axis in (ax.xaxis, ax.yaxis):
+        assert 2 <= len(ticks(axis)) == len(axis.get_ticklocs()) <= 12  # all different
+    lines = ax.lines[0].get_xydata()
+    assert ((lines > low) & (lines < high)).all(axis=1).sum() > 300
+
+
+def test_small_maps_at_a_pole_have_few_lines():
+    pole = normalize([0, 0, 1] + 1e-5 * np.random.default_rng(0).normal(size=(500, 3)))
+    ax = plot.map(pole, projection="lambert", center=(0, 90))
+    ax.figure.canvas.draw()
+    assert np.ptp(ax.get_xlim()) < 1e-4
+    assert len(ax.lines[0].get_xydata()) < 100_000
 
 
 def test_edge_labels_of_a_window_of_a_disc():

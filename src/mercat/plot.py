@@ -73,9 +73,10 @@ def map(
     extent : {"data", "world"} or float, default="data"
         "data" crops the map so that the central 98 % of the points along each axis fill at least 80 %
         of its width and height (40 % if that shows groups of far points), unless it would be more than four
-        times as wide as high, or twice as high as wide. A fraction, such as 0.9, crops to the central 90 % of
-        the points along each axis. "world" shows the whole sphere. Points outside are drawn as triangles at
-        the edge and counted below the map.
+        times as wide as high, or twice as high as wide. It is enlarged by up to a seventh if that shows all
+        points. A fraction, such as 0.9, crops to the central 90 % of the points along each axis; 1.0 shows
+        all points, and "world" the whole sphere. Points outside are drawn as triangles at the edge and
+        counted below the map.
     labels : bool or sequence of n values, default=False
         Names to write near the middle of their points, or near their densest region: the categories of
         `color` if True, or other categories. Names that would overlap or hide many points are moved aside,

@@ -44,7 +44,7 @@ class Style:
     fontoutline: float | None = None  # points around names on the map
     colorbar: bool = True  # beside a map coloured by numbers
     legend_share: float = legend.MAX_SHARE  # largest fraction of the width for the legend
-    advice: str = "extent='world' shows all"  # ends the note on points beyond the map
+    advice: str = "extent=1.0 shows all"  # ends the note on points beyond the map
 
     def __post_init__(self) -> None:
         check_positive("size", self.size)
