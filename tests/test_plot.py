@@ -1315,6 +1315,46 @@ def test_bad_options_are_refused(options, message):
 
 
 @pytest.mark.parametrize(
+    ("function", "options", "message"),
+    [
+        (plot.map, {"cmap": "magma"}, r"^plot\.map has no parameter 'cmap'\. Use palette=\.$"),
+        (plot.map, {"s": 3}, r"^plot\.map .*'s'\. Use size=\.$"),
+        (plot.map, {"c": DIGIT}, r"^plot\.map .*'c'\. Use color=\.$"),
+        (plot.map, {"title": "digits"}, r"^plot\.map .*'title'\. Use set_title of the axes"),
+        (plot.map, {"label": True}, r"^plot\.map .*Did you mean labels=\?$"),
+        (plot.map, {"xyz": True}, r"^plot\.map .*Parameters are Y, color, .*legend, ax\.$"),
+        (plot.globe, {"vmin": 0}, r"^plot\.globe .*'vmin'\. Use limits="),
+        (plot.globe, {"projection": "lambert"}, r"^plot\.globe has no parameter 'projection'"),
+        (plot.trust, {"color": DIGIT}, r"^plot\.trust .*'color'\. Use by=, or plot\.map\.$"),
+        (plot.trust, {"groups": DIGIT}, r"^plot\.trust has no parameter 'groups'"),
+        (plot.compare, {"ax": None}, r"^plot\.compare .*'ax'\. Use axes=\.$"),
+    ],
+)
+def test_unknown_keywords_are_refused_by_the_public_name(function, options, message):
+    model = SimpleNamespace(embedding_=Y, point_loss_=np.ones(600))
+    with pytest.raises(TypeError, match=message):
+        function({"a": model} if function is plot.compare else model, **options)
+    assert plt.get_fignums() == []
+
+
+def test_options_are_passed_on():
+    model = SimpleNamespace(embedding_=Y, point_loss_=np.ones(600))
+    plot.globe(Y, DIGIT, labels=True, palette="tab10", size=3, alpha=1, legend=False)
+    plot.trust(model, extent="world", labels=NAMED, size=3, alpha=1, legend=False, sort_order=False)
+
+
+def test_the_step_of_a_pipeline_to_pass_is_named():
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    pipeline = make_pipeline(StandardScaler(), Mercat(random_state=0)).fit(DIGITS.data[:60])
+    for draw in (plot.map, plot.globe, plot.trust, lambda Y: plot.compare({"a": Y})):
+        with pytest.raises(ValueError, match=r"got Pipeline without .*pipeline\['mercat'\]\.$"):
+            draw(pipeline)
+    plot.map(pipeline["mercat"])
+
+
+@pytest.mark.parametrize(
     ("bad", "message"),
     [
         (np.where(Y > 0.99, np.nan, Y), "^Y .*NaN"),

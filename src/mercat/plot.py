@@ -26,6 +26,7 @@ from ._draw import trust as _trust
 from ._draw.chart import default_center
 from ._draw.colors import Categories, Coloring, Scale, make_coloring, read_column
 from ._draw.figure import grid, require_matplotlib
+from ._draw.keywords import reject_unknown_keywords
 from ._draw.maps import BESIDE, Style, check_axes, draw_map, draw_plane
 
 if TYPE_CHECKING:
@@ -34,8 +35,10 @@ if TYPE_CHECKING:
 __all__ = ["compare", "globe", "map", "tradeoff", "trust"]
 
 Floats = NDArray[np.float64]
+_MAP_OPTIONS = ("labels", "size", "alpha", "sort_order", "legend")
 
 
+@reject_unknown_keywords()
 def map(
     Y: ArrayLike,
     color: Any = None,
@@ -134,6 +137,7 @@ def map(
     )
 
 
+@reject_unknown_keywords("palette", "limits", *_MAP_OPTIONS)
 def globe(
     Y: ArrayLike,
     color: Any = None,
@@ -174,6 +178,9 @@ def globe(
     return map(Y, color, projection="orthographic", center=center, extent=extent, ax=ax, **options)
 
 
+@reject_unknown_keywords(
+    "extent", *_MAP_OPTIONS, instead=dict.fromkeys(("color", "c", "hue"), "by=, or plot.map")
+)
 def trust(
     model: Any,
     uncertainty: Any = None,
@@ -231,7 +238,7 @@ def trust(
     if missing:
         raise ValueError(
             "model must be fitted and have embedding_ and point_loss_, "
-            f"got {type(model).__name__} without {' and '.join(missing)}."
+            f"got {type(model).__name__} without {' and '.join(missing)}.{_step_to_pass(model)}"
         )
     require_matplotlib()
     points = check_unit("model.embedding_", model.embedding_, some=True)
@@ -252,6 +259,7 @@ def trust(
     return ax
 
 
+@reject_unknown_keywords()
 def compare(
     embeddings: Mapping[str, ArrayLike],
     color: Any = None,
@@ -393,11 +401,26 @@ def _draw(
 
 def _points(Y: Any) -> Floats:
     """Unit vectors, or those of a fitted model."""
+    return check_unit(*_embedding("Y", Y), some=True)
+
+
+def _embedding(name: str, Y: Any) -> tuple[str, Any]:
+    """The array of an embedding or of a fitted model, and its name."""
     if hasattr(Y, "embedding_"):
-        return check_unit("Y.embedding_", Y.embedding_, some=True)
+        return f"{name}.embedding_", Y.embedding_
     if hasattr(Y, "get_params") and not hasattr(Y, "__array__"):
-        raise ValueError(f"Y must be fitted, got {type(Y).__name__} without embedding_.")
-    return check_unit("Y", Y, some=True)
+        raise ValueError(
+            f"{name} must be fitted, got {type(Y).__name__} without embedding_.{_step_to_pass(Y)}"
+        )
+    return name, Y
+
+
+def _step_to_pass(model: Any) -> str:
+    """Sentence that names the step of a fitted pipeline that has the map, if any."""
+    for name, step in getattr(model, "steps", ()):
+        if hasattr(step, "embedding_"):
+            return f" Pass its step with the map: pipeline[{name!r}]."
+    return ""
 
 
 def _groups(labels: Any, coloring: Coloring, n: int) -> Categories | None:
@@ -417,7 +440,7 @@ def _groups(labels: Any, coloring: Coloring, n: int) -> Categories | None:
 def _panel(name: Any, Y: ArrayLike) -> Floats:
     """An embedding to compare: unit vectors, or finite points of the plane."""
     title = f"embeddings[{name!r}]"
-    points = np.asarray(getattr(Y, "embedding_", Y))
+    points = np.asarray(_embedding(title, Y)[1])
     if points.ndim != 2 or points.shape[1] != 2:
         return check_unit(title, points, some=True)
     points = points.astype(np.float64)
