@@ -68,7 +68,8 @@ def map(
         Missing values are grey.
     projection : {"mercator", "lambert", "equal_earth", "mollweide", "orthographic"}, default="mercator"
         Mercator preserves angles and enlarges areas towards its poles; a scale at its right edge shows by
-        how much, if there is room. It ends at a latitude of 85.05 degrees. Lambert, Equal Earth and Mollweide
+        how much lengths are stretched, if this differs by 3 % or more and there is room. It ends at a
+        latitude of 85.05 degrees. Lambert, Equal Earth and Mollweide
         preserve areas, and so show true density. Orthographic is `globe`.
     center : (longitude, latitude), optional
         Centre of the map in degrees. By default, a disc is centred on the mean direction of the points; other
@@ -211,7 +212,7 @@ def trust(
         :func:`mercat.metrics.torn_neighbors`. By default, the spread, or the loss without `uncertainty`.
     rows : array of int, optional
         Points whose ellipses and alternative positions are drawn. By default, all points if there are at most
-        200; otherwise, 15 points spread over the map, and a haze of the regions of up to 3000 points.
+        40; otherwise, 15 points spread over the map, and a haze of the regions of up to 3000 points.
     level : float, default=0.9
         Probability with which the ellipse contains the position of a point on another map. The haze shows
         regions with half this probability.
@@ -318,10 +319,9 @@ def compare(
     axes = grid(len(panels)) if axes is None else np.ravel(np.array(axes, dtype=object))
     if len(axes) != len(panels):
         raise ValueError(f"axes must be {len(panels)}, one for each embedding, got {len(axes)}.")
-    last = max((k for k, P in enumerate(panels.values()) if P.shape[1] == 3), default=0)
-    for k, (ax, (name, P)) in enumerate(zip(axes, panels.items(), strict=True)):
+    style = Style(size, alpha, sort_order, stretch=len(panels) == 1, legend_location=None)
+    for ax, (name, P) in zip(axes, panels.items(), strict=True):
         ax.set_title(well_formed(name), parse_math=False)
-        style = Style(size, alpha, sort_order, stretch=k == last, legend_location=None)
         if P.shape[1] == 2:
             draw_plane(P, coloring, style, ax, groups)
         else:

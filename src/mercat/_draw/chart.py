@@ -26,9 +26,9 @@ _STRETCHES = (
     (1, 1.5, 2, 3, 5, 10),
     (1, 1.1, 1.25, 1.5, 2),
     (1, 1.02, 1.05, 1.1),
-    (1, 1.005, 1.01, 1.02),
-    (1, 1.001, 1.002, 1.005),
 )
+# The scale is left out if the largest stretch on the map is less than this multiple of the smallest.
+_MIN_STRETCH = 1.03
 
 
 def default_center(Y: Floats, projection: str) -> tuple[float, float]:
@@ -89,8 +89,11 @@ def draw_frame(
         _label_edges(ax, projection, center, window)
     elif not geometry.rim_is_point:
         _label_parallels(ax, projection, center)
-    if geometry.unbounded and stretch and not is_narrow(ax):
-        _draw_stretch(ax, window.low[1], window.high[1])
+    bottom, top = window.low[1], window.high[1]
+    nearest = np.clip(0, bottom, top)  # to the equator, where the stretch is smallest
+    ratio = max(np.cosh(bottom), np.cosh(top)) / np.cosh(nearest) if geometry.unbounded else 1
+    if stretch and ratio >= _MIN_STRETCH and not is_narrow(ax):
+        _draw_stretch(ax, bottom, top)
     ax.plot(*graticule(projection, center, window).T, solid_capstyle="butt", **_LINE_STYLE)
     _set_limits(ax, window)
     return notes

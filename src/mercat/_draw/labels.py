@@ -64,10 +64,11 @@ class PointCounts:
     def anchor(self, group: int, own: Floats) -> int:
         """Row of the point of a group nearest to its median, of those in its densest regions.
 
-        Points of other groups make a region less suitable.
+        Of these, regions with few points of other groups are preferred.
         """
         n_own = self.within(self.groups[group], own, _REGION)
-        score = n_own**2 / np.maximum(self.within(self.all, own, _REGION), 1)
+        share = n_own / np.maximum(self.within(self.all, own, _REGION), 1)
+        score = np.where(n_own >= n_own.max() / 2, n_own * share**2, 0)
         distance = np.linalg.norm(own - np.median(own, axis=0), axis=1)
         return int(np.argmin(np.where(score >= score.max() / 2, distance, np.inf)))
 
