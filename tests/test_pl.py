@@ -155,7 +155,7 @@ def test_palettes_are_stored_as_in_scanpy(embedded):
     assert view.is_view  # writing the palette to it would have copied it
 
 
-def test_several_panels_have_separate_legends_and_one_stretch_scale(embedded, calls):
+def test_several_panels_have_separate_legends_and_no_stretch_scale(embedded, calls):
     axes = pl.map(
         embedded, ["kind", None, "gene1", "batch"], ncols=2, layer=[None, None, "double", None]
     )
@@ -164,7 +164,7 @@ def test_several_panels_have_separate_legends_and_one_stretch_scale(embedded, ca
     assert [bar is not None for bar in map(colorbar, axes)] == [False, False, True, False]
     np.testing.assert_array_equal(calls[-2][1].values, 2 * embedded[:, "gene1"].X.ravel())
     stretched = [any(child.get_ylabel() == "stretch" for child in ax.child_axes) for ax in axes]
-    assert stretched == [False, False, False, True]
+    assert stretched == [False, False, False, False]
     rows = {round(ax.get_subplotspec().rowspan.start) for ax in axes}
     assert rows == {0, 1}
 

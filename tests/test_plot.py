@@ -383,8 +383,7 @@ def test_a_few_far_points_are_marked_at_the_edge_of_the_window():
     )
     note = ax.get_xlabel().replace("\n", " ")
     assert (
-        "4 of 2,004 points are farther off, at the edge (triangles); extent='world' shows all."
-        in note
+        "4 of 2,004 points are farther off, at the edge (triangles); extent=1.0 shows all." in note
     )
 
 
@@ -417,6 +416,28 @@ def test_many_or_less_distant_far_points_are_inside_the_window():
         assert ax.get_xlabel() == ""
 
 
+@pytest.mark.parametrize(("height", "is_shown"), [(28.5, True), (36, False)])
+def test_the_window_is_slightly_enlarged_if_that_shows_all_points(height, is_shown):
+    Z = scattered(2000, (0, height))
+    ax = plot.map(Z, center=(0, 0))
+    P = project(Z, center=(0, 0))
+    low, high = np.quantile(P, [0.01, 0.99], axis=0)
+    filled = (high - low) / [np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim())]
+    assert (filled >= (0.7 if is_shown else 0.8) - 1e-9).all()
+    assert len(ax.collections) == (1 if is_shown else 2)
+    assert bool(ax.get_xlabel()) != is_shown
+
+
+def test_triangles_at_the_edge_look_like_points():
+    Z = scattered(2000, (120, 0), (0, -75))
+    for size in (None, 30):
+        inside, *triangles = plot.map(Z, center=(0, 0), size=size).collections
+        assert len(triangles) == 2
+        for triangle in triangles:
+            assert triangle.get_sizes()[0] <= max(1.5 * inside.get_sizes()[0], 8)
+            assert triangle.get_linewidths()[0] == inside.get_linewidths()[0]
+
+
 def test_a_fraction_crops_to_that_fraction_of_points():
     straggling = [(60 + 0.2 * k, 0.1 * k) for k in range(150)]
     Y = scattered(1850, *straggling)
@@ -428,7 +449,7 @@ def test_a_fraction_crops_to_that_fraction_of_points():
     left_out = 2000 - len(inside.get_offsets())
     assert 400 <= left_out <= 800
     note = ax.get_xlabel().replace("\n", " ")
-    assert f"{left_out} of 2,000 points are farther off; extent='world' shows all." in note
+    assert f"{left_out} of 2,000 points are farther off; extent=1.0 shows all." in note
     assert len(plot.map(Y, center=(0, 0), extent=1.0).collections[0].get_offsets()) == 2000
 
 
@@ -463,6 +484,15 @@ def test_stretch_scale_is_finer_near_the_equator():
     (right,) = plot.map(at([-20, 20], [20, -20]), center=(0, 0)).child_axes
     names = {label.get_text() for label in right.get_yticklabels()}
     assert names == {f"\N{MULTIPLICATION SIGN}{factor}" for factor in (1, 1.02, 1.05)}
+
+
+def test_flat_maps_and_maps_side_by_side_have_no_stretch_scale():
+    low, high = at([-10, 10], [10, -10]), at([-10, 10], [64, 67])
+    assert plot.map(low, center=(0, 0)).child_axes == []
+    assert len(plot.map(high, center=(0, 0)).child_axes) == 1
+    assert len(plot.compare({"a": high}, center=(0, 0))[0].child_axes) == 1
+    for ax in plot.compare({"a": high, "b": high}, center=(0, 0)):
+        assert ax.child_axes == []
 
 
 def test_globe_dims_and_counts_the_far_side():
@@ -520,6 +550,30 @@ def test_edge_labels_are_finer_in_a_smaller_window(radius, step):
     np.testing.assert_allclose(longitudes[f"{step}°E"], np.deg2rad(step), atol=1e-6)
     np.testing.assert_allclose(np.diff(sorted(longitudes.values())), np.deg2rad(step), atol=1e-6)
     assert {"0°", f"{step}°N", f"{step}°S"} <= set(ticks(ax.yaxis))
+
+
+@pytest.mark.parametrize("radius", [0.6, 0.03, 4e-5])
+@pytest.mark.parametrize("projection", ["mercator", "lambert", "equal_earth", "orthographic"])
+def test_small_maps_fill_their_frame(projection, radius):
+    middle = np.array([[130.04], [23.456]])
+    tiny = at(*(middle + radius * np.random.default_rng(0).uniform(-1, 1, size=(2, 1000))))
+    ax = plot.map(tiny, projection=projection, extent="data")
+    P, _ = drawn(ax)
+    low, high = np.array([ax.get_xlim(), ax.get_ylim()]).T
+    assert (np.ptp(P, axis=0) >= 0.8 * (high - low)).all()
+    np.testing.assert_allclose(P.min(axis=0) - low, high - P.max(axis=0), rtol=0.02)
+    for axis in (ax.xaxis, ax.yaxis):
+        assert 2 <= len(ticks(axis)) == len(axis.get_ticklocs()) <= 12  # all different
+    lines = ax.lines[0].get_xydata()
+    assert ((lines > low) & (lines < high)).all(axis=1).sum() > 300
+
+
+def test_small_maps_at_a_pole_have_few_lines():
+    pole = normalize([0, 0, 1] + 1e-5 * np.random.default_rng(0).normal(size=(500, 3)))
+    ax = plot.map(pole, projection="lambert", center=(0, 90))
+    ax.figure.canvas.draw()
+    assert np.ptp(ax.get_xlim()) < 1e-4
+    assert len(ax.lines[0].get_xydata()) < 100_000
 
 
 def test_edge_labels_of_a_window_of_a_disc():
@@ -755,16 +809,6 @@ def test_limits_are_marked_in_the_colorbar():
 # --- names on the map ----------------------------------------------------------------------
 
 
-def test_median_direction_is_robust_to_one_far_point():
-    # Three points on the equator near 90 degrees, and a distant one that would change the mean.
-    points = np.concatenate([at([88, 90, 92], [0, 0, 0]), at(-90, 5)])
-    median = _labels.median_direction(points)
-    assert np.linalg.norm(median - at(90, 0)[0]) < 0.04
-    np.testing.assert_allclose(np.linalg.norm(median), 1)
-    np.testing.assert_allclose(_labels.median_direction(at(20, 50)), at(20, 50)[0])
-    assert np.isfinite(_labels.median_direction(np.array([[1.0, 0, 0], [-1, 0, 0]]))).all()
-
-
 ROOM = np.array([[0.0, 0.0], [100.0, 100.0]])
 
 
@@ -775,15 +819,23 @@ def overlapping(centers, sizes):
     return (clash.sum() - len(centers)) // 2
 
 
+def place(anchors, sizes, points=(), owners=None):
+    """Place names in ROOM; by default, the points are in no group."""
+    points = np.reshape(points, (-1, 2))
+    owners = np.full(len(points), -1) if owners is None else owners
+    counts = _labels.PointCounts(points, owners, len(anchors), ROOM)
+    return _labels.place(anchors, sizes, ROOM, counts)
+
+
 def test_names_stay_if_they_cover_nothing():
     sizes = np.tile([20.0, 10.0], (3, 1))
     anchors = np.array([[15.0 + 30 * k, 50] for k in range(3)])
-    np.testing.assert_array_equal(_labels.place(anchors, sizes, ROOM, np.empty((0, 2))), anchors)
+    np.testing.assert_array_equal(place(anchors, sizes), anchors)
 
 
 def test_names_do_not_overlap_within_the_axes():
     sizes = np.tile([20.0, 10.0], (8, 1))
-    moved = _labels.place(np.full((8, 2), 50.0), sizes, ROOM, np.empty((0, 2)))
+    moved = place(np.full((8, 2), 50.0), sizes)
     assert overlapping(moved, sizes) == 0
     assert (moved >= [10, 5]).all()
     assert (moved <= [90, 95]).all()
@@ -791,7 +843,7 @@ def test_names_do_not_overlap_within_the_axes():
 
 def test_names_avoid_crowded_areas():
     crowd = np.random.default_rng(0).normal([50, 50], 6, size=(2000, 2))
-    (moved,) = _labels.place(np.array([[50.0, 50.0]]), np.array([[20.0, 10.0]]), ROOM, crowd)
+    (moved,) = place(np.array([[50.0, 50.0]]), np.array([[20.0, 10.0]]), crowd)
     hidden = (np.abs(crowd - moved) < [10, 5]).all(axis=1).mean()
     assert hidden < 0.1  # more than half at the anchor
     assert np.linalg.norm(moved - 50) < 30
@@ -800,11 +852,91 @@ def test_names_avoid_crowded_areas():
 def test_names_that_do_not_fit_are_omitted_and_the_first_is_kept():
     sizes = np.tile([45.0, 30.0], (12, 1))
     anchors = np.random.default_rng(0).uniform(0, 100, size=(12, 2))
-    placed = _labels.place(anchors, sizes, ROOM, np.empty((0, 2)))
+    placed = place(anchors, sizes)
     kept = ~np.isnan(placed[:, 0])
     assert 2 <= kept.sum() <= 6
     assert kept[0]
     assert overlapping(placed[kept], sizes[kept]) == 0
+
+
+def test_names_hide_at_most_a_third_of_any_group():
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.uniform(0, 100, (2000, 2)), rng.normal(50, 2, (8, 2)), [[52, 60]]])
+    owners = np.repeat([0, 1, 2], [2000, 8, 1])
+    anchors, sizes = np.array([[52.0, 60], [50, 50], [52, 60]]), np.tile([20.0, 10.0], (3, 1))
+    placed = place(anchors, sizes, points, owners)
+    for center, size in zip(placed, sizes, strict=True):
+        hidden = (np.abs(points - center) < size / 2).all(axis=1)
+        assert (np.bincount(owners[hidden], minlength=3) <= [667, 2, 0]).all()
+    assert np.linalg.norm(placed - anchors, axis=1).max() < 30
+    nowhere = np.argwhere(np.ones((21, 21))) * 5.0  # one group for each point
+    groups = np.arange(len(nowhere))
+    counts = _labels.PointCounts(nowhere, groups, len(groups), ROOM)
+    assert np.isnan(_labels.place(nowhere[:1], sizes[:1], ROOM, counts)).all()
+
+
+def names_in_picture(ax, Y, groups):
+    """For each name on the map with center (0, 0), the fractions of the groups that it hides."""
+    ax.figure.canvas.draw()
+    P = ax.transData.transform(project(Y, center=(0, 0)))
+    hidden = {}
+    for text in ax.texts:
+        if text.get_text():
+            box = text.get_window_extent()
+            below = (np.abs(P - (box.min + box.max) / 2) < box.size / 2).all(axis=1)
+            hidden[text.get_text()] = {g: below[groups == g].mean() for g in np.unique(groups)}
+    return hidden
+
+
+def test_names_do_not_hide_rare_groups():
+    rng = np.random.default_rng(0)
+    middles = np.repeat([[-15, 0], [15, 0], [0, -20]], [1000, 1000, 8], axis=0)
+    spread = np.repeat([[4.0], [4.0], [0.4]], [1000, 1000, 8], axis=0)
+    Z = at(*(middles + spread * rng.normal(size=(2008, 2))).T)
+    groups = np.repeat(["T cells", "B cells", "rare"], [1000, 1000, 8])
+    ax = plot.map(Z, groups, labels=True, center=(0, 0))
+    hidden = names_in_picture(ax, Z, groups)
+    assert set(hidden) == {"T cells", "B cells", "rare"}
+    assert max(max(fractions.values()) for fractions in hidden.values()) <= 1 / 3
+
+
+def test_names_of_rings_are_at_their_own_ring():
+    turn = np.linspace(0, 2 * np.pi, 1500)
+    noise = np.random.default_rng(0).normal(0, 0.3, size=(2, 1500))
+    rings = [np.rad2deg([0.2 * np.cos(turn), 0.2 * np.sin(turn)]) + noise for _ in range(2)]
+    Z = np.concatenate([at(*(rings[0] + [[-6], [0]])), at(*(rings[1] + [[6], [0]]))])
+    groups = np.repeat(["west", "east"], 1500)
+    ax = plot.map(Z, groups, labels=True, center=(0, 0))
+    hidden = names_in_picture(ax, Z, groups)
+    assert hidden["west"]["east"] <= hidden["west"]["west"]
+    assert hidden["east"]["west"] <= hidden["east"]["east"]
+    P = project(Z, center=(0, 0))
+    for text in ax.texts:
+        if text.get_text():  # the nearest point is one of its own
+            nearest = np.argmin(np.linalg.norm(P - text.xy, axis=1))
+            assert groups[nearest] == text.get_text()
+
+
+def test_names_point_to_a_region_of_their_own():
+    rng = np.random.default_rng(0)
+    own = np.concatenate([rng.normal([30, 30], 4, (60, 2)), rng.normal([70, 70], 4, (45, 2))])
+    others = rng.normal([30, 30], 4, (200, 2))  # share the larger half
+    points, owners = np.concatenate([own, others]), np.repeat([0, 1], [105, 200])
+    counts = _labels.PointCounts(points, owners, 2, ROOM)
+    assert counts.anchor(0, own) >= 60
+    assert np.linalg.norm(others[counts.anchor(1, others)] - 30) < 4
+    stray = np.concatenate(
+        [rng.normal([30, 30], 1, (6, 2)), [[95, 95]]]
+    )  # six are among the others
+    points, owners = np.concatenate([stray, others]), np.repeat([0, 1], [7, 200])
+    assert _labels.PointCounts(points, owners, 2, ROOM).anchor(0, stray) < 6
+
+
+def test_names_are_placed_on_the_final_axes():
+    ax = plot.map(Y, NAMED, labels=True)
+    placed = ax.bbox.get_points()
+    ax.figure.canvas.draw()
+    np.testing.assert_allclose(ax.bbox.get_points(), placed, atol=1.5)  # pixels
 
 
 def test_the_note_counts_names_that_are_not_written():
@@ -825,11 +957,13 @@ def test_the_note_counts_names_that_are_not_written():
 
 
 def test_moved_names_have_a_leader_line():
-    dense = normalize(np.random.default_rng(0).normal([1, 0, 0], 0.05, size=(3000, 3)))
-    ax = plot.map(dense, np.repeat(["one name", "another name"], 1500), labels=True)
+    dense = normalize(np.random.default_rng(0).normal([1, 0, 0], 0.003, size=(3000, 3)))
+    names = [f"name {k % 8}" for k in range(3000)]
+    frame = at([-20, 20], [-20, 20])
+    ax = plot.map(np.concatenate([dense, frame]), [*names, None, None], labels=True, extent=1.0)
     lines = [text for text in ax.texts if text.arrow_patch is not None]
-    assert len(lines) == 2
-    assert {tuple(line.xy) for line in lines} == {tuple(t.xy) for t in ax.texts if t.get_text()}
+    assert 3 <= len(lines) <= 8
+    assert {tuple(line.xy) for line in lines} <= {tuple(t.xy) for t in ax.texts if t.get_text()}
 
 
 @pytest.mark.parametrize("projection", NAMES)
@@ -1012,17 +1146,19 @@ def collections(ax, kind):
 
 @pytest.mark.parametrize("projection", NAMES)
 def test_trust_draws_ellipses_of_few_points_and_haze_for_many(projection):
-    model, bars = with_error_bars(60)
+    model, bars = with_error_bars(40)
     few = SimpleNamespace(embedding_=model.embedding_, point_loss_=model.point_loss_)
     ax = plot.trust(few, bars, projection=projection, extent="world")
     assert not collections(ax, PolyCollection)
     outlines = collections(ax, LineCollection)
     drawn = sum(len(c.get_paths()) for c in outlines)
     far = 0.3 if projection == "orthographic" else 0.9
-    assert drawn >= far * 60
-    many, bars = with_error_bars(300)
+    assert drawn >= far * 40
+    many, bars = with_error_bars(150)
     ax = plot.trust(many, bars, projection=projection)
     assert len(collections(ax, PolyCollection)) == 1
+    outlines, *_ = collections(ax, LineCollection)
+    assert len(outlines.get_paths()) <= 40
 
 
 def test_outlines_match_the_regions_and_never_cross_the_map():
@@ -1051,7 +1187,7 @@ def test_a_dashed_line_leads_to_the_alternative_position():
 
 
 def test_trust_is_coloured_by_any_attribute():
-    model, bars = with_error_bars(60)
+    model, bars = with_error_bars(40)
     for by, values in {
         "loss": model.point_loss_,
         "torn": bars.torn,
@@ -1069,18 +1205,18 @@ def test_trust_is_coloured_by_any_attribute():
         plot.trust(model, by="torn")
     with pytest.raises(ValueError, match="by"):
         plot.trust(model, bars, by="angle")
-    with pytest.raises(ValueError, match=r"^uncertainty .*59.*60"):
-        plot.trust(SimpleNamespace(embedding_=model.embedding_[:59], point_loss_=np.ones(59)), bars)
-    for rows in ([60], [-1], [0.5], [[1]]):
+    with pytest.raises(ValueError, match=r"^uncertainty .*39.*40"):
+        plot.trust(SimpleNamespace(embedding_=model.embedding_[:39], point_loss_=np.ones(39)), bars)
+    for rows in ([40], [-1], [0.5], [[1]]):
         with pytest.raises(ValueError, match="rows"):
             plot.trust(model, bars, rows=rows)
     with pytest.raises(TypeError, match=r"^uncertainty must be what .*, got int\."):
         plot.trust(model, 3)
-    turned = SimpleNamespace(embedding_=model.embedding_[:, [1, 2, 0]], point_loss_=np.ones(60))
+    turned = SimpleNamespace(embedding_=model.embedding_[:, [1, 2, 0]], point_loss_=np.ones(40))
     with pytest.raises(ValueError, match="uncertainty must belong to the same map"):
         plot.trust(turned, bars)
     with pytest.raises(ValueError, match=r"^by must be one of 'loss', .* or numbers, got \['a'"):
-        plot.trust(model, bars, by=["a"] * 60)
+        plot.trust(model, bars, by=["a"] * 40)
 
 
 def test_trust_colours_points_by_their_loss():
@@ -1204,6 +1340,46 @@ def test_bad_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         plot.map(Y, **options)
     assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "message"),
+    [
+        (plot.map, {"cmap": "magma"}, r"^plot\.map has no parameter 'cmap'\. Use palette=\.$"),
+        (plot.map, {"s": 3}, r"^plot\.map .*'s'\. Use size=\.$"),
+        (plot.map, {"c": DIGIT}, r"^plot\.map .*'c'\. Use color=\.$"),
+        (plot.map, {"title": "digits"}, r"^plot\.map .*'title'\. Use set_title of the axes"),
+        (plot.map, {"label": True}, r"^plot\.map .*Did you mean labels=\?$"),
+        (plot.map, {"xyz": True}, r"^plot\.map .*Parameters are Y, color, .*legend, ax\.$"),
+        (plot.globe, {"vmin": 0}, r"^plot\.globe .*'vmin'\. Use limits="),
+        (plot.globe, {"projection": "lambert"}, r"^plot\.globe has no parameter 'projection'"),
+        (plot.trust, {"color": DIGIT}, r"^plot\.trust .*'color'\. Use by=, or plot\.map\.$"),
+        (plot.trust, {"groups": DIGIT}, r"^plot\.trust has no parameter 'groups'"),
+        (plot.compare, {"ax": None}, r"^plot\.compare .*'ax'\. Use axes=\.$"),
+    ],
+)
+def test_unknown_keywords_are_refused_by_the_public_name(function, options, message):
+    model = SimpleNamespace(embedding_=Y, point_loss_=np.ones(600))
+    with pytest.raises(TypeError, match=message):
+        function({"a": model} if function is plot.compare else model, **options)
+    assert plt.get_fignums() == []
+
+
+def test_options_are_passed_on():
+    model = SimpleNamespace(embedding_=Y, point_loss_=np.ones(600))
+    plot.globe(Y, DIGIT, labels=True, palette="tab10", size=3, alpha=1, legend=False)
+    plot.trust(model, extent="world", labels=NAMED, size=3, alpha=1, legend=False, sort_order=False)
+
+
+def test_the_step_of_a_pipeline_to_pass_is_named():
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    pipeline = make_pipeline(StandardScaler(), Mercat(random_state=0)).fit(DIGITS.data[:60])
+    for draw in (plot.map, plot.globe, plot.trust, lambda Y: plot.compare({"a": Y})):
+        with pytest.raises(ValueError, match=r"got Pipeline without .*pipeline\['mercat'\]\.$"):
+            draw(pipeline)
+    plot.map(pipeline["mercat"])
 
 
 @pytest.mark.parametrize(

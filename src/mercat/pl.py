@@ -379,13 +379,13 @@ def _draw_panels(
     panel_style: ScanpyStyle,
     view: Mapping[str, Any],
 ) -> list[Any]:
-    """Draw all panels; only the last one has the scale that shows Mercator's stretch."""
-    last = len(axes) - 1
+    """Draw all panels; a single one has the scale that shows Mercator's stretch."""
+    style = panel_style.style(single=len(axes) == 1)
     return [
         draw_map(
             Y,
             colorings[k],
-            panel_style.style(last=k == last),
+            style,
             **view,
             groups=label_groups[k],
             ax=panel_ax,

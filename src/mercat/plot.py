@@ -26,6 +26,7 @@ from ._draw import trust as _trust
 from ._draw.chart import default_center
 from ._draw.colors import Categories, Coloring, Scale, make_coloring, read_column
 from ._draw.figure import grid, require_matplotlib
+from ._draw.keywords import reject_unknown_keywords
 from ._draw.maps import BESIDE, Style, check_axes, draw_map, draw_plane
 
 if TYPE_CHECKING:
@@ -34,8 +35,10 @@ if TYPE_CHECKING:
 __all__ = ["compare", "globe", "map", "tradeoff", "trust"]
 
 Floats = NDArray[np.float64]
+_MAP_OPTIONS = ("labels", "size", "alpha", "sort_order", "legend")
 
 
+@reject_unknown_keywords()
 def map(
     Y: ArrayLike,
     color: Any = None,
@@ -65,7 +68,8 @@ def map(
         Missing values are grey.
     projection : {"mercator", "lambert", "equal_earth", "mollweide", "orthographic"}, default="mercator"
         Mercator preserves angles and enlarges areas towards its poles; a scale at its right edge shows by
-        how much, if there is room. It ends at a latitude of 85.05 degrees. Lambert, Equal Earth and Mollweide
+        how much lengths are stretched, if this differs by 3 % or more and there is room. It ends at a
+        latitude of 85.05 degrees. Lambert, Equal Earth and Mollweide
         preserve areas, and so show true density. Orthographic is `globe`.
     center : (longitude, latitude), optional
         Centre of the map in degrees. By default, a disc is centred on the mean direction of the points; other
@@ -73,13 +77,15 @@ def map(
     extent : {"data", "world"} or float, default="data"
         "data" crops the map so that the central 98 % of the points along each axis fill at least 80 %
         of its width and height (40 % if that shows groups of far points), unless it would be more than four
-        times as wide as high, or twice as high as wide. A fraction, such as 0.9, crops to the central 90 % of
-        the points along each axis. "world" shows the whole sphere. Points outside are drawn as triangles at
-        the edge and counted below the map.
+        times as wide as high, or twice as high as wide. It is enlarged by up to a seventh if that shows all
+        points. A fraction, such as 0.9, crops to the central 90 % of the points along each axis; 1.0 shows
+        all points, and "world" the whole sphere. Points outside are drawn as triangles at the edge and
+        counted below the map.
     labels : bool or sequence of n values, default=False
-        Names to write near the median direction of their points: the categories of `color` if True, or other
-        categories. Names that would overlap or hide many points are moved aside, with a line to their
-        position; names that do not fit, those of the smallest groups, are counted below the map.
+        Names to write near the middle of their points, or near their densest region: the categories of
+        `color` if True, or other categories. Names that would overlap or hide many points are moved aside,
+        with a line to their group; no name hides more than a third of any group. Names that do not fit, those
+        of the smallest groups first, are left out and counted below the map.
     palette : str, Colormap, list or dict, optional
         A colour map for numbers (viridis by default); for categories, a list of colours, a dict by name, or
         a colour map such as "tab20". By default, categories have the eight colours of Okabe and Ito,
@@ -132,6 +138,7 @@ def map(
     )
 
 
+@reject_unknown_keywords("palette", "limits", *_MAP_OPTIONS)
 def globe(
     Y: ArrayLike,
     color: Any = None,
@@ -172,6 +179,9 @@ def globe(
     return map(Y, color, projection="orthographic", center=center, extent=extent, ax=ax, **options)
 
 
+@reject_unknown_keywords(
+    "extent", *_MAP_OPTIONS, instead=dict.fromkeys(("color", "c", "hue"), "by=, or plot.map")
+)
 def trust(
     model: Any,
     uncertainty: Any = None,
@@ -202,7 +212,7 @@ def trust(
         :func:`mercat.metrics.torn_neighbors`. By default, the spread, or the loss without `uncertainty`.
     rows : array of int, optional
         Points whose ellipses and alternative positions are drawn. By default, all points if there are at most
-        200; otherwise, 15 points spread over the map, and a haze of the regions of up to 3000 points.
+        40; otherwise, 15 points spread over the map, and a haze of the regions of up to 3000 points.
     level : float, default=0.9
         Probability with which the ellipse contains the position of a point on another map. The haze shows
         regions with half this probability.
@@ -229,7 +239,7 @@ def trust(
     if missing:
         raise ValueError(
             "model must be fitted and have embedding_ and point_loss_, "
-            f"got {type(model).__name__} without {' and '.join(missing)}."
+            f"got {type(model).__name__} without {' and '.join(missing)}.{_step_to_pass(model)}"
         )
     require_matplotlib()
     points = check_unit("model.embedding_", model.embedding_, some=True)
@@ -250,6 +260,7 @@ def trust(
     return ax
 
 
+@reject_unknown_keywords()
 def compare(
     embeddings: Mapping[str, ArrayLike],
     color: Any = None,
@@ -308,10 +319,9 @@ def compare(
     axes = grid(len(panels)) if axes is None else np.ravel(np.array(axes, dtype=object))
     if len(axes) != len(panels):
         raise ValueError(f"axes must be {len(panels)}, one for each embedding, got {len(axes)}.")
-    last = max((k for k, P in enumerate(panels.values()) if P.shape[1] == 3), default=0)
-    for k, (ax, (name, P)) in enumerate(zip(axes, panels.items(), strict=True)):
+    style = Style(size, alpha, sort_order, stretch=len(panels) == 1, legend_location=None)
+    for ax, (name, P) in zip(axes, panels.items(), strict=True):
         ax.set_title(well_formed(name), parse_math=False)
-        style = Style(size, alpha, sort_order, stretch=k == last, legend_location=None)
         if P.shape[1] == 2:
             draw_plane(P, coloring, style, ax, groups)
         else:
@@ -391,11 +401,26 @@ def _draw(
 
 def _points(Y: Any) -> Floats:
     """Unit vectors, or those of a fitted model."""
+    return check_unit(*_embedding("Y", Y), some=True)
+
+
+def _embedding(name: str, Y: Any) -> tuple[str, Any]:
+    """The array of an embedding or of a fitted model, and its name."""
     if hasattr(Y, "embedding_"):
-        return check_unit("Y.embedding_", Y.embedding_, some=True)
+        return f"{name}.embedding_", Y.embedding_
     if hasattr(Y, "get_params") and not hasattr(Y, "__array__"):
-        raise ValueError(f"Y must be fitted, got {type(Y).__name__} without embedding_.")
-    return check_unit("Y", Y, some=True)
+        raise ValueError(
+            f"{name} must be fitted, got {type(Y).__name__} without embedding_.{_step_to_pass(Y)}"
+        )
+    return name, Y
+
+
+def _step_to_pass(model: Any) -> str:
+    """Sentence that names the step of a fitted pipeline that has the map, if any."""
+    for name, step in getattr(model, "steps", ()):
+        if hasattr(step, "embedding_"):
+            return f" Pass its step with the map: pipeline[{name!r}]."
+    return ""
 
 
 def _groups(labels: Any, coloring: Coloring, n: int) -> Categories | None:
@@ -415,7 +440,7 @@ def _groups(labels: Any, coloring: Coloring, n: int) -> Categories | None:
 def _panel(name: Any, Y: ArrayLike) -> Floats:
     """An embedding to compare: unit vectors, or finite points of the plane."""
     title = f"embeddings[{name!r}]"
-    points = np.asarray(getattr(Y, "embedding_", Y))
+    points = np.asarray(_embedding(title, Y)[1])
     if points.ndim != 2 or points.shape[1] != 2:
         return check_unit(title, points, some=True)
     points = points.astype(np.float64)

@@ -20,14 +20,15 @@ _TEXT_COLOR = "#5A6570"
 _SMALL_FONT = "x-small"
 # Minimum distance of tick labels below a map, as a fraction of its width and in points.
 _LABEL_GAP, _LABEL_WIDTH = 0.08, 27
+_MAX_LINES = 1000  # maximum number of meridians and of parallels
 # Labels of the scale of stretch, relative to the equator: the first row with three on the map is used.
 _STRETCHES = (
     (1, 1.5, 2, 3, 5, 10),
     (1, 1.1, 1.25, 1.5, 2),
     (1, 1.02, 1.05, 1.1),
-    (1, 1.005, 1.01, 1.02),
-    (1, 1.001, 1.002, 1.005),
 )
+# The scale is left out if the largest stretch on the map is less than this multiple of the smallest.
+_MIN_STRETCH = 1.03
 
 
 def default_center(Y: Floats, projection: str) -> tuple[float, float]:
@@ -88,8 +89,11 @@ def draw_frame(
         _label_edges(ax, projection, center, window)
     elif not geometry.rim_is_point:
         _label_parallels(ax, projection, center)
-    if geometry.unbounded and stretch and not is_narrow(ax):
-        _draw_stretch(ax, window.low[1], window.high[1])
+    bottom, top = window.low[1], window.high[1]
+    nearest = np.clip(0, bottom, top)  # to the equator, where the stretch is smallest
+    ratio = max(np.cosh(bottom), np.cosh(top)) / np.cosh(nearest) if geometry.unbounded else 1
+    if stretch and ratio >= _MIN_STRETCH and not is_narrow(ax):
+        _draw_stretch(ax, bottom, top)
     ax.plot(*graticule(projection, center, window).T, solid_capstyle="butt", **_LINE_STYLE)
     _set_limits(ax, window)
     return notes
@@ -114,13 +118,14 @@ def graticule(projection: str, center: Sequence[float], window: Window) -> Float
 
     Rows of NaN separate the lines.
     """
-    longitudes = np.deg2rad(np.linspace(-180, 180, 1441))
+    (west, south), (east, north) = _bounds(projection, center, window)
+    longitudes = np.deg2rad(np.linspace(west, east, 1441))
     # Meridians end before the poles, where they would overlap.
-    latitudes = np.deg2rad(np.linspace(-88, 88, 705))
-    meridians = np.arange(0, 360, window.step)
+    latitudes = np.deg2rad(np.linspace(max(south, -88), min(north, 88), 705))
+    meridians = _multiples(window.step, west, min(east, west + 360 - window.step))
     lines = [
         from_lonlat(longitudes, np.full(len(longitudes), lat))
-        for lat in np.deg2rad(_parallels(projection, window.step))
+        for lat in np.deg2rad(_parallels(projection, window.step, south, north))
     ]
     lines += [from_lonlat(np.full(len(latitudes), lon), latitudes) for lon in np.deg2rad(meridians)]
     pieces = [np.full((1, 2), np.nan)]
@@ -138,11 +143,35 @@ def graticule(projection: str, center: Sequence[float], window: Window) -> Float
     return np.concatenate(pieces)
 
 
-def _parallels(projection: str, step: float) -> Floats:
-    north = np.arange(step, 90, step)
+def _bounds(projection: str, center: Sequence[float], window: Window) -> Floats:
+    """Range of longitude and latitude of lines in a window, in degrees: the world, unless it is small."""
+    world = np.array([[-180.0, -90.0], [180.0, 90.0]])
+    if window.step >= 1:
+        return world
+    low, high = window.low - window.size / 2, window.high + window.size / 2
+    u, v = np.meshgrid(*(np.linspace(low[k], high[k], 9) for k in (0, 1)))
+    places = inverse(np.column_stack([u.ravel(), v.ravel()]), projection, center=center)
+    places = places[np.isfinite(places[:, 0])]
+    longitude, latitude = np.rad2deg(to_lonlat(places))
+    middle, _ = np.rad2deg(to_lonlat(normalize(places.mean(axis=0, keepdims=True))))
+    east = (longitude - middle + 180) % 360 - 180 + middle
+    return np.array([[east.min(), latitude.min()], [east.max(), latitude.max()]])
+
+
+def _multiples(step: float, low: float, high: float) -> Floats:
+    """Multiples of a step from `low` to `high`; none if there are too many, as near a pole."""
+    first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
+    if last - first > _MAX_LINES:
+        return np.empty(0)
+    return np.round(step * np.arange(first, last + 1), 9)
+
+
+def _parallels(projection: str, step: float, south: float = -90, north: float = 90) -> Floats:
+    """Latitudes of the parallels, without the poles."""
+    levels = _multiples(step, max(south, step - 90), min(north, 90 - step))
     if lookup(projection).unbounded and step >= 15:  # Mercator enlarges areas towards the poles
-        north = np.union1d(north, [75, 85])
-    return np.concatenate([-north[::-1], [0], north])
+        levels = np.union1d(levels, [-85, -75, 75, 85])
+    return levels
 
 
 def _label_edges(ax: Any, projection: str, center: Sequence[float], window: Window) -> None:
@@ -151,8 +180,9 @@ def _label_edges(ax: Any, projection: str, center: Sequence[float], window: Wind
     v = np.linspace(window.low[1], window.high[1], 2001)
     left = inverse(np.column_stack([np.full(2001, window.low[0]), v]), projection, center=center)
     on_map = np.isfinite(left[:, 0])  # the window may extend beyond the rim of the map
-    _, latitude = to_lonlat(left[on_map])
-    labels = crossings(v[on_map], np.rad2deg(latitude), _parallels(projection, spacing))
+    latitude = np.rad2deg(to_lonlat(left[on_map])[1])
+    ends = latitude.min(initial=90), latitude.max(initial=-90)
+    labels = crossings(v[on_map], latitude, _parallels(projection, spacing, *ends))
     positions, levels = _drop_close(*labels, 0.03 * window.size[1])
     ax.set_yticks(positions, [_degrees(level, "N", "S") for level in levels])
 
@@ -163,7 +193,7 @@ def _label_edges(ax: Any, projection: str, center: Sequence[float], window: Wind
     # Steps of more than half a turn are jumps from 180 to -180 degrees.
     degrees = np.rad2deg(np.unwrap(longitude))
     spacing *= 2 if window.whole else 1
-    meridians = np.arange(-720, 720 + spacing, spacing)
+    meridians = _multiples(spacing, degrees.min(initial=720), degrees.max(initial=-720))
     min_gap = max(_LABEL_GAP, _LABEL_WIDTH / (ax.bbox.width * 72 / ax.figure.dpi))
     positions, levels = _drop_close(
         *crossings(u[on_map], degrees, meridians), min_gap * window.size[0]
@@ -318,4 +348,4 @@ def describe_center(center: Sequence[float]) -> str:
 
 def _degrees(angle: float, positive: str, negative: str) -> str:
     side = "" if angle in (0, 180, -180) else positive if angle > 0 else negative
-    return f"{abs(angle):g}°{side}"
+    return f"{abs(round(angle, 6)):.10g}°{side}"

@@ -1,4 +1,4 @@
-"""Names on a map: near the middle of their points, without overlaps, and not over dense regions."""
+"""Names on a map: near points of their group, without overlaps, not over small groups or dense regions."""
 
 from __future__ import annotations
 
@@ -8,62 +8,83 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._math.sphere import normalize
-
 Floats = NDArray[np.float64]
+Integers = NDArray[np.intp]
 
-_CELL_SIZE = 3.0  # side of the cells in which points are counted, in typographic points
+# Side of the cells in which points are counted, in typographic points, and the maximum number of counts.
+_CELL_SIZE, _MAX_COUNTS = 3.0, 2e7
+_REGION = np.array([12.0, 12.0])  # box in which density is measured, in typographic points
+_MAX_HIDDEN = 1 / 3  # largest fraction of any group that a name may hide
 # Distances of candidate positions from the anchor, in heights of the name.
 _DISTANCES = np.array([0.0, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 11.0, 16.0])
 _DIRECTIONS = 24  # number of candidate positions at each distance
 _COST_PER_HEIGHT = 0.012  # cost of the distance to the anchor, per height of the name
-_COST_OF_HIDING = 2.0  # cost of hiding all points; proportional to the hidden fraction
+_COST_OF_HIDING = 1.5  # cost of hiding all points; proportional to the hidden fraction
+_COST_OF_STRANGERS = (
+    0.1  # cost of hiding only points of other groups; proportional to their fraction
+)
 _COST_PER_CROSSING = 0.05  # cost of each leader line through a name
 _MAX_SWEEPS = 3  # maximum number of passes over all names
+_MIN_LEADER = 5.0  # length in typographic points from which a line leads to the name
 # Horizontal and vertical space between two names, in typographic points.
 _GAP = np.array([2.0, 1.0])
 
 
-def median_direction(Y: Floats) -> Floats:
-    """Geometric median of the rows of Y, as a direction.
-
-    Weiszfeld's iteration on chords; unlike the mean, it is robust to a few far points.
-    """
-    middle = normalize(Y.mean(axis=0, keepdims=True))
-    for _ in range(30):
-        distance = np.sqrt(np.sum((Y - middle) ** 2, axis=1, keepdims=True))
-        weight = 1 / np.maximum(distance, 1e-6)
-        moved = normalize(np.sum(weight * Y, axis=0, keepdims=True))
-        if np.abs(moved - middle).max() < 1e-6:
-            break
-        middle = moved
-    return np.asarray(middle[0])
-
-
 class PointCounts:
-    """Points of the figure counted in cells, to find how many a box would hide."""
+    """Points of the figure counted in cells, by group, to find how many a box would hide.
 
-    def __init__(self, P: Floats, box: Floats) -> None:
-        self.low, shape = box[0], np.maximum(np.ceil((box[1] - box[0]) / _CELL_SIZE), 1).astype(int)
-        edges = [self.low[k] + _CELL_SIZE * np.arange(shape[k] + 1) for k in (0, 1)]
-        counts = np.histogram2d(P[:, 0], P[:, 1], bins=edges)[0] / max(len(P), 1)
-        self.sums = np.pad(counts.cumsum(axis=0).cumsum(axis=1), [(1, 0), (1, 0)])
+    Points whose owner is -1 are in no group.
+    """
 
-    def hidden(self, centers: Floats, size: Floats) -> Floats:
-        """Fraction of the points under boxes of this size."""
-        last_cell = np.array(self.sums.shape) - 1
-        low, high = (
-            np.clip(
-                np.rint((centers + side * size / 2 - self.low) / _CELL_SIZE), 0, last_cell
-            ).astype(int)
-            for side in (-1, 1)
+    def __init__(self, P: Floats, owners: Integers, n_groups: int, box: Floats) -> None:
+        size = box[1] - box[0]
+        self.low = box[0]
+        self.cell = max(_CELL_SIZE, float(np.sqrt(size.prod() * n_groups / _MAX_COUNTS)))
+        self.shape = np.maximum(np.ceil(size / self.cell), 1).astype(int)
+        cells = np.floor((P - self.low) / self.cell).astype(int)
+        cells = np.clip(cells, 0, self.shape - 1) @ [self.shape[1], 1]
+        self.sizes = np.bincount(owners[owners >= 0], minlength=n_groups)
+        self.groups = np.array([self._sums(cells[owners == group]) for group in range(n_groups)])
+        self.all = self._sums(cells)
+
+    def _sums(self, cells: Integers) -> NDArray[np.int32]:
+        """Number of points below and left of each corner of a cell."""
+        counts = np.bincount(cells, minlength=self.shape.prod()).reshape(self.shape)
+        return np.pad(counts.cumsum(axis=0).cumsum(axis=1), [(1, 0), (1, 0)]).astype(np.int32)
+
+    def within(self, sums: NDArray[np.int32], centers: Floats, size: Floats) -> NDArray[Any]:
+        """Number of points in all cells that boxes of this size touch; `sums` may be those of many groups."""
+        low = np.floor((centers - size / 2 - self.low) / self.cell + 1e-9).astype(int)
+        high = np.ceil((centers + size / 2 - self.low) / self.cell - 1e-9).astype(int)
+        (x0, y0), (x1, y1) = (np.clip(corner, 0, self.shape).T for corner in (low, high))
+        return np.asarray(
+            sums[..., x1, y1] - sums[..., x0, y1] - sums[..., x1, y0] + sums[..., x0, y0]
         )
-        S, (x0, y0), (x1, y1) = self.sums, low.T, high.T
-        return np.asarray(S[x1, y1] - S[x0, y1] - S[x1, y0] + S[x0, y0])
+
+    def anchor(self, group: int, own: Floats) -> int:
+        """Row of the point of a group nearest to its median, of those in its densest regions.
+
+        Of these, regions with few points of other groups are preferred.
+        """
+        n_own = self.within(self.groups[group], own, _REGION)
+        share = n_own / np.maximum(self.within(self.all, own, _REGION), 1)
+        score = np.where(n_own >= n_own.max() / 2, n_own * share**2, 0)
+        distance = np.linalg.norm(own - np.median(own, axis=0), axis=1)
+        return int(np.argmin(np.where(score >= score.max() / 2, distance, np.inf)))
+
+    def costs(self, group: int, centers: Floats, size: Floats) -> Floats:
+        """Cost of the points hidden by the name of a group; infinite if it would hide too much of any."""
+        hidden = self.within(self.groups, centers, size)
+        n_hidden = self.within(self.all, centers, size)
+        strangers = 1 - hidden[group] / np.maximum(n_hidden, 1)
+        cost = _COST_OF_HIDING * n_hidden / max(self.all[-1, -1], 1)
+        cost = cost + _COST_OF_STRANGERS * np.where(n_hidden, strangers, 0)
+        too_much = (hidden > _MAX_HIDDEN * self.sizes[:, None]).any(axis=0)
+        return np.where(too_much, np.inf, cost)
 
 
-def place(anchors: Floats, sizes: Floats, box: Floats, points: Floats) -> Floats:
-    """Place names so that none overlaps another and few points are hidden.
+def place(anchors: Floats, sizes: Floats, box: Floats, counts: PointCounts) -> Floats:
+    """Place names so that none overlaps another or hides a small group, and few points are hidden.
 
     Parameters
     ----------
@@ -71,18 +92,18 @@ def place(anchors: Floats, sizes: Floats, box: Floats, points: Floats) -> Floats
         Ideal positions of the names, the most important one first, and their widths and heights.
     box : ndarray of shape (2, 2)
         Lower left and upper right corner of the box to stay within.
-    points : ndarray of shape (n, 2)
-        Points that should stay visible.
+    counts : PointCounts
+        Points that should stay visible, in groups of the same order.
 
     Returns
     -------
     centers : ndarray of shape (k, 2)
         Centres of the names; NaN for those that do not fit.
     """
-    counts, k = PointCounts(points, box), len(anchors)
+    k = len(anchors)
     candidates = [_candidates(anchors[i], sizes[i], box) for i in range(k)]
     costs = [
-        _COST_OF_HIDING * counts.hidden(candidates[i], sizes[i])
+        counts.costs(i, candidates[i], sizes[i])
         + _COST_PER_HEIGHT * np.linalg.norm(candidates[i] - anchors[i], axis=1) / sizes[i, 1]
         for i in range(k)
     ]
@@ -92,7 +113,8 @@ def place(anchors: Floats, sizes: Floats, box: Floats, points: Floats) -> Floats
         for i in range(k):
             others = np.flatnonzero(~np.isnan(centers[:, 0]) & (np.arange(k) != i))
             gap = np.abs(candidates[i][:, None] - centers[others])
-            free = ~(gap < (sizes[i] + sizes[others]) / 2 - 1e-9).all(axis=2).any(axis=1)
+            free = np.isfinite(costs[i])
+            free &= ~(gap < (sizes[i] + sizes[others]) / 2 - 1e-9).all(axis=2).any(axis=1)
             if free.any():
                 crossed = _crossings(anchors[i], candidates[i], centers[others], sizes[others])
                 crossed = crossed + _crossings_of(
@@ -136,26 +158,42 @@ def _any_within(points: Floats, centers: Floats, sizes: Floats) -> NDArray[np.bo
 
 def write(
     ax: Any,
-    anchors: Floats,
     names: Sequence[str],
+    members: Sequence[Integers],
     points: Floats,
     *,
-    faint: NDArray[np.bool_] | None = None,
-    important: NDArray[Any] | None = None,
+    shown: NDArray[np.bool_] | None = None,
+    far: NDArray[np.bool_] | None = None,
     halo: float = 2.5,
     **style: Any,
 ) -> tuple[list[Any], int]:
-    """Write each name near its anchor (in data coordinates), with a line to the anchor if it was moved.
+    """Write the names of groups of points (rows `members`), with a line to the group if a name was moved.
 
-    Returns the artists, and the number of names that do not fit, the least `important` ones.
+    Points that are not `shown` may be hidden. Names of groups on the far side are pale. Returns the artists,
+    and the number of names that do not fit, those of the smallest groups.
     """
     from matplotlib.patheffects import withStroke
 
-    faint = np.zeros(len(names), dtype=bool) if faint is None else faint
-    artists = [
-        ax.annotate(
+    far = np.zeros(len(points), dtype=bool) if far is None else far
+    points_per_pixel = 72 / ax.figure.dpi
+    box = ax.bbox.get_points() * points_per_pixel
+    P = ax.transData.transform(points) * points_per_pixel
+    # The largest groups first.
+    by_size = sorted(zip(names, members, strict=True), key=lambda group: -len(group[1]))
+    owners = np.full(len(P), -1)
+    for k, (_, rows) in enumerate(by_size):
+        owners[rows] = k
+    seen = np.ones(len(P), dtype=bool) if shown is None else shown
+    counts = PointCounts(P[seen], owners[seen], len(members), box)
+    artists: list[Any] = []
+    anchors: list[int] = []
+    for k, (name, rows) in enumerate(by_size):
+        pale = far[rows].mean() > 0.5
+        near = rows[far[rows] == pale]
+        anchors.append(near[counts.anchor(k, P[near])])
+        text = ax.annotate(
             name,
-            anchor,
+            points[anchors[-1]],
             xytext=(0, 0),
             textcoords="offset points",
             ha="center",
@@ -166,27 +204,18 @@ def write(
             path_effects=[withStroke(linewidth=halo, foreground="white")],
             **{"fontsize": "small", "fontweight": "bold"} | style,
         )
-        for name, anchor, pale in zip(names, anchors, faint, strict=True)
-    ]
-    points_per_pixel = 72 / ax.figure.dpi
+        artists.append(text)
     sizes = np.array([text.get_window_extent().size for text in artists]) * points_per_pixel + _GAP
-    anchors_in_points, points_in_points = (
-        ax.transData.transform(P) * points_per_pixel for P in (anchors, points)
-    )
-    order = np.arange(len(names)) if important is None else np.argsort(-important, kind="stable")
-    centers = np.empty_like(anchors_in_points)
-    box = ax.bbox.get_points() * points_per_pixel
-    centers[order] = place(anchors_in_points[order], sizes[order], box, points_in_points)
-    omitted = np.isnan(centers[:, 0])
-    for text, offset, size in zip(list(artists), centers - anchors_in_points, sizes, strict=True):
+    centers = place(P[anchors], sizes, box, counts)
+    for text, offset, size in zip(list(artists), centers - P[anchors], sizes, strict=True):
         if np.isnan(offset[0]):
             text.remove()
             artists.remove(text)
             continue
         text.set_position(offset)
-        if (np.abs(offset) > size / 2).any():
+        if (np.abs(offset) > size / 2 + _MIN_LEADER).any():
             artists.append(_draw_leader(ax, text, offset))
-    return artists, int(omitted.sum())
+    return artists, int(np.isnan(centers[:, 0]).sum())
 
 
 def _draw_leader(ax: Any, text: Any, offset: Floats) -> Any:

@@ -257,8 +257,12 @@ def make_room(ax: Any) -> None:
     root = ax.figure.figure  # the figure of a subfigure
     engine = root.get_layout_engine()
     if engine is not None:
-        engine.execute(root)
-        ax.apply_aspect()
+        for _ in range(4):  # the axes move as their tick labels do
+            before = ax.bbox.get_points()
+            engine.execute(root)
+            ax.apply_aspect()
+            if abs(ax.bbox.get_points() - before).max() < 1:
+                return
         return
     original = ax.get_position(original=True)
     for _ in range(4):  # a narrower map is also lower, which moves the text around it

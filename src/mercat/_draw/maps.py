@@ -44,7 +44,7 @@ class Style:
     fontoutline: float | None = None  # points around names on the map
     colorbar: bool = True  # beside a map coloured by numbers
     legend_share: float = legend.MAX_SHARE  # largest fraction of the width for the legend
-    advice: str = "extent='world' shows all"  # ends the note on points beyond the map
+    advice: str = "extent=1.0 shows all"  # ends the note on points beyond the map
 
     def __post_init__(self) -> None:
         check_positive("size", self.size)
@@ -106,12 +106,9 @@ def draw_map(
     legend.make_room(ax)
     marks.draw(ax, P, coloring, style, window=window, marked=marked, far=far)
     if groups is not None and groups.present:
-        middles = np.array([labels.median_direction(Y[rows]) for rows in groups.members()])
-        anchors = project(middles, projection, center=center)
-        # Names at a pole are at the edge, as points are.
-        anchors = np.clip(anchors, window.inner_low, window.inner_high)
-        faint = far_side(middles, center=center) & is_globe
-        _write_names(ax, anchors, groups, P[~beyond & ~far], notes, style, faint)
+        # Names of groups beyond the map are at its edge, as points are.
+        places = np.clip(P, window.inner_low, window.inner_high)
+        _write_names(ax, groups, places, notes, style, shown=~beyond | marked, far=far)
     return ax
 
 
@@ -124,8 +121,7 @@ def draw_plane(
     legend.make_room(ax)
     marks.draw(ax, P, coloring, style, window=window)
     if groups is not None and groups.present:
-        anchors = np.array([np.median(P[rows], axis=0) for rows in groups.members()])
-        _write_names(ax, anchors, groups, P, [], style)
+        _write_names(ax, groups, P, [], style)
 
 
 def check_axes(ax: Any) -> Axes:
@@ -152,15 +148,14 @@ def _draw_legend(ax: Axes, coloring: Coloring, style: Style, *, new: bool) -> No
 
 def _write_names(
     ax: Axes,
-    anchors: Floats,
     groups: Categories,
     points: Floats,
     notes: list[str],
     style: Style,
-    faint: NDArray[np.bool_] | None = None,
+    **visible: NDArray[np.bool_],
 ) -> None:
     """Write the names of groups; a note below the map counts those that do not fit."""
-    sizes = np.array([len(rows) for rows in groups.members()])
+    members = groups.members()
     names = legend.shortened(groups.shown())
     font_options = {
         "fontsize": style.fontsize,
@@ -168,16 +163,16 @@ def _write_names(
         "halo": style.fontoutline,
     }
     font = {name: value for name, value in font_options.items() if value is not None}
-    options = {"faint": faint, "important": sizes, **font}
-    artists, n_lost = labels.write(ax, anchors, names, points, **options)
+    options: dict[str, Any] = {**visible, **font}
+    artists, n_lost = labels.write(ax, names, members, points, **options)
     if n_lost:
         for artist in artists:
             artist.remove()
-        chart.write_note(ax, [*notes, _left_out_note(n_lost, len(anchors))])
+        chart.write_note(ax, [*notes, _left_out_note(n_lost, len(members))])
         legend.make_room(ax)  # the note needs room, too, and may displace another name
-        _, n_lost = labels.write(ax, anchors, names, points, **options)
+        _, n_lost = labels.write(ax, names, members, points, **options)
         ax.set_xlabel("")  # remove the first note
-        chart.write_note(ax, [*notes, _left_out_note(n_lost, len(anchors))] if n_lost else notes)
+        chart.write_note(ax, [*notes, _left_out_note(n_lost, len(members))] if n_lost else notes)
 
 
 def _left_out_note(n: int, total: int) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+_MIN_TRIANGLE = 8.0  # smallest area of a triangle at the edge, in points squared
 # More points than this are drawn as an image within vector formats.
 _RASTER_FROM = 20_000
 
@@ -64,12 +65,11 @@ def draw(
     for marker, rows in _edge_markers(P, order[beyond[order]], window) if marked else []:
         ax.scatter(
             *np.clip(P[rows], window.inner_low, window.inner_high).T,
-            s=shrinkage * max(2 * area, 14),
+            s=shrinkage * max(1.5 * area, _MIN_TRIANGLE),
             c=coloring.rgba()[rows],
             marker=marker,
-            linewidths=0.5 * shrinkage,
-            edgecolors="black",
             zorder=3,
+            **rim,
         )
 
 

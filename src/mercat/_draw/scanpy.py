@@ -180,8 +180,8 @@ class ScanpyStyle:
     colorbar_location: str | None = "right"
     frame: bool | None = None
 
-    def style(self, *, last: bool) -> Style:
-        """Style of a panel; only the `last` one has the scale that shows Mercator's stretch."""
+    def style(self, *, single: bool) -> Style:
+        """Style of a panel; a `single` one has the scale that shows Mercator's stretch."""
         location = "none" if self.legend_location is None else self.legend_location
         check_choice("legend_loc", location, _LEGEND_LOCATIONS)
         if self.colorbar_location not in ("right", None):
@@ -205,7 +205,7 @@ class ScanpyStyle:
             sort_order=self.sort_order,
             outline=self.outline,
             frame=bool(_setting("_frameon", True)) if self.frame is None else self.frame,
-            stretch=last,
+            stretch=single,
             legend_location=None if location == "none" else location,
             fontsize=self.fontsize,
             fontweight=self.fontweight,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-_MAX_OUTLINES = 200  # up to this many points, all have an outline; ...
+_MAX_OUTLINES = 40  # up to this many points, all have an outline; ...
 _N_OUTLINES = 15  # ... of more, only this many, spread over the map
 _MAX_HAZE_POINTS = 3000  # maximum number of points whose regions make up the haze
 _HAZE_OPACITY, _MAX_OPACITY = 0.15, 0.12  # mean over the map, and maximum of a region

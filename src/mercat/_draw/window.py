@@ -25,7 +25,8 @@ EXTENTS = ("data", "world")
 # others.
 _WORLD_MARGIN = 0.06
 _MARGIN = 0.03  # margin on each side of the points, as a fraction of their extent
-_MIN_SIDE = np.deg2rad(2.0)  # shortest side, for a single point
+# Longest side of a window of points that coincide, up to this distance.
+_SIDE_OF_ONE_POINT, _COINCIDE = np.deg2rad(2.0), 1e-7
 # Range of height over width of a window of the data.
 _MIN_HEIGHT_RATIO, _MAX_HEIGHT_RATIO = 0.25, 2.0
 # A window that would show more than this fraction of the world shows all of it, if the central box fills
@@ -37,12 +38,16 @@ _CENTRAL_QUANTILES, _MIN_POINTS = (0.01, 0.99), 100
 FILLED = 0.8
 # Groups of points outside are shown, too, if the central box still fills this fraction.
 _FILLED_WITH_GROUPS = 0.4
+# All points are shown if that makes the box of points at most this many times as wide and as high.
+_MAX_GROWTH = FILLED / 0.7
 # A point is in a group if at least this many points, itself included, lie within this fraction of the
 # diagonal of the central box, ...
 _GROUP_SIZE, _GROUP_RADIUS = 5, 0.04
 # ... and within this multiple of that distance at most this multiple of their number.
 _ISOLATION_RADIUS, _MAX_NEARBY = 3, 1.25
-_STEPS = (0.25, 0.5, 1, 2, 5, 10, 15, 30)  # spacings of the graticule, in degrees
+# Spacings of the graticule, in degrees.
+_SMALL_STEPS = tuple(float(f"{k}e{e}") for e in range(-6, 0) for k in (1, 2, 5))
+_STEPS = (*_SMALL_STEPS, 1, 2, 5, 10, 15, 30)
 _CELLS = 24  # number of cells along each side, for the area that points cover
 
 
@@ -122,8 +127,9 @@ def choose_window(projection: str, P: Floats, extent: str | float = "data") -> W
     """The window of a map with points at P.
 
     It contains all points, with a margin, if the central box then fills at least `FILLED` of its width and
-    height; otherwise, it contains fewer of the far points. It is extended for groups of far points, and if it
-    would be too narrow. If it would show most of the world, it shows all of it.
+    height; otherwise, it contains fewer of the far points. It is extended for groups of far points, for all
+    points if it grows little, and if it would be too narrow. If it would show most of the world, it shows all
+    of it.
     """
     world = _world_window(projection, P)
     if extent == "world":
@@ -133,9 +139,14 @@ def choose_window(projection: str, P: Floats, extent: str | float = "data") -> W
         low, high = with_groups(
             inside, *(largest_box(inside, _max_ratio(s)) for s in (FILLED, _FILLED_WITH_GROUPS))
         )
+        lowest, highest = inside.min(axis=0), inside.max(axis=0)
+        if (highest - lowest <= _MAX_GROWTH * (high - low)).all():
+            low, high = lowest, highest
     else:
         low, high = _fraction_box(inside, float(extent))
-    width, height = np.maximum(high - low, _MIN_SIDE)
+    width, height = high - low
+    if max(width, height) < _COINCIDE:
+        width = height = _SIDE_OF_ONE_POINT
     width, height = (
         max(width, height / _MAX_HEIGHT_RATIO),
         max(height, width * _MIN_HEIGHT_RATIO),
