@@ -17,6 +17,7 @@ from .._data.checks import (
     check_columns,
     check_finite,
     check_integer,
+    check_no_text,
 )
 from .._data.columns import are_measurements, is_missing
 from .._math.sphere import geodesic, normalize, tangent_frame
@@ -120,6 +121,7 @@ def _as_matrix(X: Any, name: str) -> Array:
     """Check for a finite matrix of at least three rows; convert it to single or double precision."""
     if not is_torch(X):
         check_columns(X, name)
+        check_no_text(X, name)
         matrix = check_array(
             X,
             dtype=[np.float64, np.float32],
