@@ -421,6 +421,27 @@ def test_bad_input_is_named(measure, clouds):
         measure(X, np.where(Y > 0.9, np.inf, Y))
 
 
+@pytest.mark.parametrize("measure", [*PAIRED, report])
+def test_a_fitted_model_is_measured_by_its_embedding(measure, clouds):
+    X, Y = clouds
+    model = Mercat()
+    with pytest.raises(ValueError, match=r"^Y must be fitted, got Mercat without embedding_"):
+        measure(X, model)
+    model.embedding_ = Y
+    assert measure(X, model) == measure(X, Y)
+
+
+def test_measures_of_the_embedding_alone_take_models(clouds):
+    labels = np.arange(120) % 4
+    model = Mercat()
+    model.embedding_ = clouds[1]
+    for measure in (knn_accuracy, metrics.class_connectivity):
+        assert measure(model, labels) == measure(clouds[1], labels)
+    assert metrics.false_structure(model) == metrics.false_structure(clouds[1])
+    some = np.where(labels > 2, None, labels)
+    assert report(clouds[0], model, some) == report(*clouds, some)
+
+
 def test_sparse_data_is_refused(clouds):
     from scipy.sparse import csr_array
 

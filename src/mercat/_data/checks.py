@@ -180,6 +180,17 @@ def check_distances(distances: np.ndarray, *, square: bool) -> None:
             raise ValueError("X must have a zero diagonal for metric='precomputed'.")
 
 
+def positions_of(label: str, values: Any) -> Any:
+    """The embedding of a fitted model, such as Mercat or UMAP; anything else is returned unchanged."""
+    if hasattr(values, "get_params") and not hasattr(values, "__array__"):
+        if not hasattr(values, "embedding_"):
+            raise ValueError(
+                f"{label} must be fitted, got {type(values).__name__} without embedding_."
+            )
+        return values.embedding_
+    return values
+
+
 def check_unit(name: str, value: Any, *, some: bool = False) -> np.ndarray:
     """Check unit vectors (n x 3), at least one if `some`, and return them normalized as float64."""
     vectors = as_numbers(name, value)

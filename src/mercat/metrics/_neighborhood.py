@@ -198,8 +198,8 @@ def knn_accuracy(
 
     Parameters
     ----------
-    Y : array-like of shape (n, p)
-        The embedding.
+    Y : array-like of shape (n, p), or fitted model
+        The embedding, or a model with the attribute ``embedding_``.
     labels : array-like of shape (n,)
         Class of each point: numbers or strings, none missing.
     k : int, default=10
@@ -248,8 +248,8 @@ def class_connectivity(
 
     Parameters
     ----------
-    Y : array-like of shape (n, p)
-        The embedding.
+    Y : array-like of shape (n, p), or fitted model
+        The embedding, or a model with the attribute ``embedding_``.
     labels : array-like of shape (n,)
         Class of each point: numbers or strings, none missing.
     k : int, default=10

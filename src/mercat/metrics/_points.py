@@ -18,6 +18,7 @@ from .._data.checks import (
     check_finite,
     check_integer,
     check_no_text,
+    positions_of,
 )
 from .._data.columns import are_measurements, is_missing
 from .._math.sphere import geodesic, normalize, tangent_frame
@@ -146,6 +147,7 @@ def _as_matrix(X: Any, name: str) -> Array:
 def check_embedding(Y: Any, geometry: Geometry) -> Points:
     """Validate an embedding; with `geometry="auto"`, three columns of unit vectors are on the sphere."""
     check_choice("geometry", geometry, get_args(Geometry))
+    Y = positions_of("Y", Y)
     points = check_points(Y, "Y")
     if geometry == "euclidean":
         return points

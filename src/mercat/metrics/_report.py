@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from .._data.arrays import is_torch, to_numpy
-from .._data.checks import generator
+from .._data.checks import generator, positions_of
 from .._data.columns import is_missing
 from .._progress import Progress
 from ._angle import angle_preservation
@@ -71,8 +71,8 @@ def report(
     ----------
     X : array-like of shape (n, d)
         The data, dense.
-    Y : array-like of shape (n, p)
-        The embedding.
+    Y : array-like of shape (n, p), or fitted model
+        The embedding, or a model with the attribute ``embedding_``.
     labels : array-like of shape (n,) or None, default=None
         Class of each point. Adds :func:`knn_accuracy` and :func:`centroid_preservation`, both computed
         from the points whose label is not None or NaN.
@@ -117,6 +117,7 @@ def report(
     knn_accuracy               0.9300
     centroid_preservation      nan
     """
+    Y = positions_of("Y", Y)
     data, embedding = check_pair(X, Y, geometry)
     n = len(data)
     max_k = (n - 1) // 2  # any map preserves neighbourhoods of all points
