@@ -180,6 +180,16 @@ def check_distances(distances: np.ndarray, *, square: bool) -> None:
             raise ValueError("X must have a zero diagonal for metric='precomputed'.")
 
 
+def looks_like_distances(X: Any) -> bool:
+    """Whether an array in memory is square, symmetric and positive, except for a diagonal of zeros."""
+    if not isinstance(X, np.ndarray) or X.shape[0] != X.shape[1] or np.diagonal(X).any():
+        return False
+    if not np.allclose(X[0], X[:, 0], rtol=1e-5) or X.min() < 0:
+        return False
+    # A graph has zeros off the diagonal, too. Distances have few, between equal rows.
+    return bool(np.count_nonzero(X) > X.size // 2 and np.allclose(X, X.T, rtol=1e-5))
+
+
 def positions_of(label: str, values: Any) -> Any:
     """The embedding of a fitted model, such as Mercat or UMAP; anything else is returned unchanged."""
     if hasattr(values, "get_params") and not hasattr(values, "__array__"):
