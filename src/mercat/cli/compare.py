@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from .._data.text import printable
-from .._extras import require
+from .._extras import install_command, require
 from . import _options, _peers
 from ._columns import parse_dates
 from ._console import Console, command
@@ -23,7 +23,7 @@ from ._read import read_table
 from ._report import MEANING, Subject, page
 from ._table import Table
 
-EPILOG = """\b
+EPILOG = f"""\b
 Examples:
   mercat compare cells.csv -o report.html --label type
   mercat compare mnist.npz -o report.html --label labels --sample 5000
@@ -32,7 +32,7 @@ Examples:
 \b
 The report says which methods are not installed and where to get them. The
 default methods come with
-  pip install "mercat[peers]"
+  {install_command("peers")}
 """
 _PEERS = {name: method for name, method in METHODS.items() if name != "mercat"}
 _DEFAULT_METHODS = [name for name, method in _PEERS.items() if method.is_default]
