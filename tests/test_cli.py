@@ -939,7 +939,26 @@ def test_view_writes_and_opens_a_page(data, tmp_path, monkeypatch):
     assert all(list(folder.iterdir()) for folder in scratch.iterdir())  # no empty files were left
 
 
+def test_evaluate_says_if_the_map_is_one_of_prepared_data(tmp_path):
+    raw, path = tmp_path / "raw.h5ad", tmp_path / "map.h5ad"
+    anndata.AnnData(np.exp(X - X.min())).write_h5ad(raw)
+    succeed("embed", raw, "--log1p", "--scale", "-o", path)
+    for given, missing in ([], "--log1p --scale"), (["--scale"], "--log1p"):
+        code, _, err = call("evaluate", raw, path, *given)
+        assert code == 0
+        assert f"prepared by {missing}, but {raw} is measured without: pass {missing}" in err
+    assert "prepared" not in call("evaluate", raw, path, "--scale", "--log1p")[2]
+
+
 # ------------------------------------------------------------------ compare
+
+
+def test_compare_says_for_which_measure_lower_is_better(data, tmp_path):
+    report = tmp_path / "report.html"
+    lines = succeed("compare", data, "-o", report, "--method", "pca").splitlines()
+    assert [name for name in lines[0].split() if name.endswith("*")] == ["Torn*"]
+    assert "* lower is better" in lines
+    assert "<th>Torn&nbsp;&darr;</th>" in report.read_text(encoding="utf-8")
 
 
 def test_compare_shows_methods_side_by_side(data, tmp_path, monkeypatch):
@@ -998,7 +1017,8 @@ def test_compare_takes_a_sample_and_selected_methods(data, tmp_path):
     options = ["--sample", "40", "--method", "pca", "-k", "10"]
     code, out, err = call("compare", data, "-o", report, *options)
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()] == ["time", "Mercat", "PCA", "report"]
+    first = [line.split()[0] for line in out.splitlines()]
+    assert first == ["time", "Mercat", "PCA", "*", "report"]
     assert "40 points of 5 columns" in report.read_text(encoding="utf-8")
     assert "Comparing on 40 of 60 rows" in err
     code, _, err = call("compare", data, "-o", report, "--force", "-k", "60")

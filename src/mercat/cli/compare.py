@@ -20,7 +20,7 @@ from ._outputs import PAGES, Outputs, color_column
 from ._peers import Outcome
 from ._prepare import Preparation
 from ._read import read_table
-from ._report import MEANING, Subject, page
+from ._report import LESS_IS_BETTER, MEANING, Subject, page
 from ._table import Table
 
 EPILOG = f"""\b
@@ -150,7 +150,7 @@ def _as_text(outcomes: list[Outcome], files: dict[str, str]) -> str:
     successful = [o for o in outcomes if o.scores is not None]
     width = max(len(o.title) for o in outcomes)
     measures = list(successful[0].scores) if successful else []
-    headings = [MEANING[name][0] for name in measures]
+    headings = [MEANING[name][0] + "*" * (name in LESS_IS_BETTER) for name in measures]
     lines = (
         [" ".join([" " * width, "      time", *(f"{head:>10}" for head in headings)])]
         if successful
@@ -159,6 +159,8 @@ def _as_text(outcomes: list[Outcome], files: dict[str, str]) -> str:
     for outcome in successful:
         scores = " ".join(f"{float(outcome.scores[name]):10.3f}" for name in measures)
         lines.append(f"{outcome.title:{width}} {outcome.seconds:8.1f} s {scores}")
+    if LESS_IS_BETTER & set(measures):
+        lines.append("* lower is better")
     lines += [f"{o.title:{width}} {printable(o.failure)}" for o in outcomes if o.failure]
     return "\n".join([*lines, *(f"{name} {printable(path)}" for name, path in files.items())])
 
