@@ -43,8 +43,8 @@ def angle_preservation(
 
     Parameters
     ----------
-    X : array-like or torch tensor of shape (n, d)
-        The data, dense. Tensors are measured on their device.
+    X : array-like, sparse matrix or torch tensor of shape (n, d)
+        The data. Tensors are measured on their device.
     Y : array-like or torch tensor of shape (n, p), or fitted model
         The embedding, or a model with the attribute ``embedding_``.
     geometry : {"auto", "sphere", "euclidean"}, default="auto"

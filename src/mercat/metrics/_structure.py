@@ -104,7 +104,7 @@ def torn_neighbors(
 
     Parameters
     ----------
-    X : array-like of shape (n, d)
+    X : array-like or sparse matrix of shape (n, d)
         The data.
     Y : array-like of shape (n, p), or fitted model
         The embedding, or a model with the attribute ``embedding_``.
