@@ -160,6 +160,7 @@ def test_distances_passed_as_data_are_noticed():
         lambda D: D + np.eye(30),
         lambda D: -D,
         lambda D: np.tril(D),
+        lambda D: 1e-12 * np.tri(30) @ D * (1 - np.eye(30)),
         lambda D: np.where(np.quantile(D, 0.3) > D, D, 0),  # a graph
         lambda D: D[:, :-1],
         sparse.csr_array,

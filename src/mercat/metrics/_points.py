@@ -31,10 +31,9 @@ Indices: TypeAlias = npt.NDArray[np.intp]
 
 BLOCK = 2**22  # numbers in the largest array of a block, 32 MB
 MIN_POINTS = 3  # points: an apex and two legs
-_DENSE_IS_FASTER = (
-    10  # differences of rows with more than a tenth of nonzero entries are computed densely
-)
 N_POINTS = 5000  # default size of the sample of points
+# Rows of a sparse matrix are compared densely if they have fewer columns than this many times their entries.
+_DENSE_IS_FASTER = 10
 
 
 @dataclass(frozen=True)
