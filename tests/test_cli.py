@@ -28,6 +28,7 @@ import mercat
 from mercat import Mercat, metrics, tl
 from mercat._draw import colors, maps
 from mercat._draw.palette import MISSING
+from mercat._extras import not_installed
 from mercat._files.model import write_model
 from mercat._solve.initial import size_of
 from mercat.cli import _options, _peers
@@ -595,22 +596,22 @@ def test_a_read_only_folder_is_reported_before_the_fit(data, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("module", "arguments", "advice"),
+    ("module", "arguments", "extra"),
     [
-        ("matplotlib", ["embed", "data.csv", "--png", "m.png"], "mercat[cli]"),
-        ("anndata", ["embed", "data.csv", "-o", "m.h5ad"], "mercat[cli,anndata]"),
-        ("anndata", ["embed", "cells.h5ad"], "mercat[cli,anndata]"),
-        ("zarr", ["embed", "cells.zarr"], "mercat[cli,anndata]"),
-        ("pandas", ["embed", "data.csv"], "mercat[cli]"),
-        ("pandas", ["embed", "data.npy"], "mercat[cli]"),
-        ("pandas", ["view", "data.csv"], "mercat[cli]"),
-        ("pyarrow", ["embed", "data.parquet"], "mercat[cli]"),
-        ("pyarrow", ["embed", "data.csv", "-o", "m.feather"], "mercat[cli]"),
-        ("matplotlib", ["compare", "data.csv", "-o", "r.html"], "mercat[cli]"),
+        ("matplotlib", ["embed", "data.csv", "--png", "m.png"], "cli"),
+        ("anndata", ["embed", "data.csv", "-o", "m.h5ad"], "cli,anndata"),
+        ("anndata", ["embed", "cells.h5ad"], "cli,anndata"),
+        ("zarr", ["embed", "cells.zarr"], "cli,anndata"),
+        ("pandas", ["embed", "data.csv"], "cli"),
+        ("pandas", ["embed", "data.npy"], "cli"),
+        ("pandas", ["view", "data.csv"], "cli"),
+        ("pyarrow", ["embed", "data.parquet"], "cli"),
+        ("pyarrow", ["embed", "data.csv", "-o", "m.feather"], "cli"),
+        ("matplotlib", ["compare", "data.csv", "-o", "r.html"], "cli"),
     ],
 )
 def test_missing_packages_are_named_before_the_fit(
-    data, tmp_path, monkeypatch, module, arguments, advice
+    data, tmp_path, monkeypatch, module, arguments, extra
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data.npy").touch()
@@ -621,7 +622,7 @@ def test_missing_packages_are_named_before_the_fit(
     monkeypatch.setattr(Mercat, "fit", lambda self, X: pytest.fail("fitted in vain"))
     code, out, err = call(*arguments)
     assert (code, out) == (5, "")
-    assert f'needs {module}, which is not installed: pip install "{advice}"' in err
+    assert f"needs {module}, which is {not_installed(extra)}" in err
 
 
 def test_too_few_rows_are_refused(tmp_path):
@@ -939,7 +940,26 @@ def test_view_writes_and_opens_a_page(data, tmp_path, monkeypatch):
     assert all(list(folder.iterdir()) for folder in scratch.iterdir())  # no empty files were left
 
 
+def test_evaluate_says_if_the_map_is_one_of_prepared_data(tmp_path):
+    raw, path = tmp_path / "raw.h5ad", tmp_path / "map.h5ad"
+    anndata.AnnData(np.exp(X - X.min())).write_h5ad(raw)
+    succeed("embed", raw, "--log1p", "--scale", "-o", path)
+    for given, missing in ([], "--log1p --scale"), (["--scale"], "--log1p"):
+        code, _, err = call("evaluate", raw, path, *given)
+        assert code == 0
+        assert f"prepared by {missing}, but {raw} is measured without: pass {missing}" in err
+    assert "prepared" not in call("evaluate", raw, path, "--scale", "--log1p")[2]
+
+
 # ------------------------------------------------------------------ compare
+
+
+def test_compare_says_for_which_measure_lower_is_better(data, tmp_path):
+    report = tmp_path / "report.html"
+    lines = succeed("compare", data, "-o", report, "--method", "pca").splitlines()
+    assert [name for name in lines[0].split() if name.endswith("*")] == ["Torn*"]
+    assert "* lower is better" in lines
+    assert "<th>Torn&nbsp;&darr;</th>" in report.read_text(encoding="utf-8")
 
 
 def test_compare_shows_methods_side_by_side(data, tmp_path, monkeypatch):
@@ -968,11 +988,11 @@ def test_compare_shows_methods_side_by_side(data, tmp_path, monkeypatch):
     expected = metrics.report(X, X[:, :2], labels, k=10, random_state=3)
     scores = {k: v["score"] for k, v in methods["UMAP"]["measures"].items()}
     assert scores == pytest.approx(dict(expected))
-    assert methods["t-SNE"] == {"absent": 'not installed: pip install "mercat[peers]"'}
+    assert methods["t-SNE"] == {"absent": "not installed: pip install umap-learn openTSNE pacmap"}
     assert methods["PaCMAP"]["absent"].startswith("failed: ZeroDivisionError")
     page = report.read_text(encoding="utf-8")
     assert page.count("<figure>") == 3
-    assert "<b>t-SNE</b> not installed: pip install &quot;mercat[peers]&quot;" in page
+    assert "<b>t-SNE</b> not installed: pip install umap-learn openTSNE pacmap" in page
     assert "neighbours &lt;few&gt;" in page
     assert "&lt;b&gt;cat&lt;/b&gt;" in page
     assert "<b>cat</b>" not in page
@@ -998,7 +1018,8 @@ def test_compare_takes_a_sample_and_selected_methods(data, tmp_path):
     options = ["--sample", "40", "--method", "pca", "-k", "10"]
     code, out, err = call("compare", data, "-o", report, *options)
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()] == ["time", "Mercat", "PCA", "report"]
+    first = [line.split()[0] for line in out.splitlines()]
+    assert first == ["time", "Mercat", "PCA", "*", "report"]
     assert "40 points of 5 columns" in report.read_text(encoding="utf-8")
     assert "Comparing on 40 of 60 rows" in err
     code, _, err = call("compare", data, "-o", report, "--force", "-k", "60")
@@ -1036,7 +1057,9 @@ def test_a_broken_peer_is_not_reported_as_missing(tmp_path, monkeypatch):
     assert absent == "cannot be imported: No module named 'mercat_never_heard_of'"
 
 
-@pytest.mark.parametrize(("name", "where"), [("trimap", "pip install trimap"), ("umap", "peers")])
+@pytest.mark.parametrize(
+    ("name", "where"), [("trimap", "pip install trimap"), ("umap", "pip install umap-learn")]
+)
 def test_a_missing_peer_is_reported_with_the_install_command(name, where):
     absent = _peers.attempt(METHODS[name]._replace(module="no_such_package"), X, 0, 1).failure
     assert absent.startswith("not installed: ")

@@ -18,7 +18,7 @@ from mercat._data import source as _rows
 from mercat._reduce import components
 from mercat._solve import pipeline as _solvers
 
-da = pytest.importorskip("dask.array", reason='needs Dask: pip install "mercat[dask]"')
+da = pytest.importorskip("dask.array", reason='needs Dask: pip install "dask[array,distributed]"')
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 

@@ -451,7 +451,7 @@ def test_invalid_init_is_refused(init):
         (np.array([[1.0, np.inf]] * 5), "infinity"),
         (np.ones((3, 2)), "n_samples=3"),
         (np.ones((5, 2)) * 1j, "[Cc]omplex"),
-        (np.array([["a", "b"]] * 5), "could not convert string to float|dtype='numeric'"),
+        (np.array([["a", "b"]] * 5), "^X must hold numbers, got text"),
         (np.ones(5), "[12]D array"),
         (np.ma.masked_less(np.arange(20.0).reshape(10, 2), 3), "^X .*masked"),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -165,8 +166,17 @@ def test_samples_stop_at_the_first_failed_line_search():
     np.testing.assert_array_equal(ends[0][1], ends[1][1])
 
 
-def test_status_reads_as_a_sentence():
+def test_status_reads_as_a_sentence_that_the_guide_quotes():
     assert all(str(s).endswith(".") and str(s) == s.value for s in Status)
+    guide = (Path(__file__).parents[1] / "docs" / "estimator.md").read_text("utf-8")
+    assert all(f"| `Status.{s.name}` | {s.value} |" in guide for s in Status)
+
+
+def test_status_says_whether_a_fit_converged():
+    assert {s for s in Status if "the fit converged" in s.value} == {
+        Status.CONVERGED,
+        Status.PRECISION,
+    }
 
 
 def test_a_perfect_start_is_kept_despite_softening():

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
+import tomllib
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import mercat
-from mercat._extras import MissingExtra, require
+from mercat._extras import PACKAGES, MissingExtra, not_installed, require
 
+ROOT = Path(__file__).parents[1]
 Y = np.eye(3)
 FITTED = SimpleNamespace(embedding_=Y, point_loss_=np.zeros(3))
 
@@ -45,7 +49,7 @@ def test_missing_packages_are_named_with_the_install_command(
     module, what, extra, use, tmp_path, monkeypatch
 ):
     monkeypatch.setitem(sys.modules, module, None)
-    message = f'{what} needs {module}, which is not installed: pip install "mercat[{extra}]"'
+    message = f"{what} needs {module}, which is not installed: pip install {PACKAGES[extra]}"
     with pytest.raises(MissingExtra, match=f"^{re.escape(message)}$"):
         use(tmp_path)
 
@@ -54,11 +58,23 @@ def test_missing_packages_are_named_with_the_install_command(
 def test_device_without_torch_suggests_numpy(device, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     message = (
-        f"device='{device}' needs torch, which is not installed: pip install \"mercat[torch]\", "
+        f"device='{device}' needs torch, which is not installed: pip install torch, "
         "or leave device out to compute with NumPy"
     )
     with pytest.raises(MissingExtra, match=f"^{re.escape(message)}$"):
         mercat.Mercat(device=device).fit(np.eye(5))
+
+
+def test_the_advice_names_the_packages_of_each_extra():
+    """An extra, as in "mercat[torch]", could be installed only after a release."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    for extra, packages in PACKAGES.items():
+        declared = [re.split("[>=]", name)[0] for name in extras[extra]]
+        declared = [PACKAGES["plot"] if name == "mercat[plot]" else name for name in declared]
+        assert shlex.split(packages) == declared
+    assert not_installed("plot,torch") == "not installed: pip install matplotlib torch"
 
 
 def test_a_broken_package_is_not_reported_as_missing(tmp_path, monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -142,6 +144,35 @@ def test_models_of_distances_to_landmarks_are_saved_and_those_of_functions_refus
 def test_bad_metrics_are_refused(metric, rule):
     with pytest.raises(ValueError, match=f"^metric .*{rule}"):
         Mercat(metric=metric).fit(table(20))
+
+
+def test_distances_passed_as_data_are_noticed():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    D = cdist(X, X)
+    for distances in (D, D.astype(np.float32), D + 1e-12 * np.tri(30, k=-1)):
+        with pytest.warns(UserWarning, match=r"^X looks like a matrix of distances.*'precomputed'"):
+            Mercat(random_state=0, n_jobs=1).fit(distances)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda D: D + np.eye(30),
+        lambda D: -D,
+        lambda D: np.tril(D),
+        lambda D: 1e-12 * np.tri(30) @ D * (1 - np.eye(30)),
+        lambda D: np.where(np.quantile(D, 0.3) > D, D, 0),  # a graph
+        lambda D: D[:, :-1],
+        sparse.csr_array,
+    ],
+)
+def test_other_data_do_not_look_like_distances(change):
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", mercat.TrustWarning)
+        Mercat(random_state=0, n_jobs=1).fit(change(cdist(X, X)))
+        Mercat(random_state=0, n_jobs=1, metric="precomputed").fit(cdist(X, X))
 
 
 def test_bad_distances_to_landmarks_are_refused():

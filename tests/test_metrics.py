@@ -2,11 +2,13 @@
 
 import json
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import coo_matrix, csc_array, csr_array
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import ortho_group, pearsonr, spearmanr
 from sklearn import manifold
@@ -421,11 +423,71 @@ def test_bad_input_is_named(measure, clouds):
         measure(X, np.where(Y > 0.9, np.inf, Y))
 
 
-def test_sparse_data_is_refused(clouds):
-    from scipy.sparse import csr_array
+@pytest.mark.parametrize("measure", [*PAIRED, report])
+def test_a_fitted_model_is_measured_by_its_embedding(measure, clouds):
+    X, Y = clouds
+    model = Mercat()
+    with pytest.raises(ValueError, match=r"^Y must be fitted, got Mercat without embedding_"):
+        measure(X, model)
+    model.embedding_ = Y
+    assert measure(X, model) == measure(X, Y)
 
-    with pytest.raises(TypeError, match="toarray"):
-        distance_preservation(csr_array(clouds[0]), clouds[1])
+
+def test_measures_of_the_embedding_alone_take_models(clouds):
+    labels = np.arange(120) % 4
+    model = Mercat()
+    model.embedding_ = clouds[1]
+    for measure in (knn_accuracy, metrics.class_connectivity):
+        assert measure(model, labels) == measure(clouds[1], labels)
+    assert metrics.false_structure(model) == metrics.false_structure(clouds[1])
+    some = np.where(labels > 2, None, labels)
+    assert report(clouds[0], model, some) == report(*clouds, some)
+
+
+@pytest.mark.parametrize("measure", [*PAIRED, metrics.torn_neighbors])
+@pytest.mark.parametrize("form", [csr_array, coo_matrix, csc_array])
+def test_sparse_data_are_measured_like_dense_ones(measure, form, rng):
+    X = rng.gamma(1.0, size=(150, 30)) * (rng.random((150, 30)) < 0.2)
+    Y = unit(X[:, :3] + 0.1 * rng.normal(size=(150, 3)))
+    for scale in (1, 1e-200):
+        np.testing.assert_allclose(measure(form(scale * X), Y), measure(X, Y), rtol=1e-9)
+
+
+def test_a_report_takes_sparse_data(rng):
+    X = rng.gamma(1.0, size=(1500, 40)) * (rng.random((1500, 40)) < 0.3)
+    Y = unit(X[:, :3] + rng.normal(size=(1500, 3)))
+    labels = np.where(X[:, 4] > 2, None, X[:, 4].astype(int))
+    for options in {"labels": labels}, {"n_spectral": 5}, {"n_points": 30}:
+        expected = report(X, Y, **options)
+        found = report(csr_array(X), Y, **options)
+        assert found == pytest.approx(expected, rel=1e-6, nan_ok=True)
+
+
+def test_wide_sparse_data_are_measured_in_bounded_memory(rng):
+    X = csr_array(
+        (rng.random(40_000), (rng.integers(0, 2000, 40_000), rng.integers(0, 100_000, 40_000))),
+        (2000, 100_000),
+    )
+    Y = rng.normal(size=(2000, 2))
+    tracemalloc.start()
+    try:
+        report(X, Y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 400e6  # X in full is 1.6 GB
+
+
+def test_faulty_sparse_data_are_named(clouds):
+    X, Y = clouds
+    with pytest.raises(TypeError, match=r"^Y must be dense"):
+        report(X, csr_array(Y))
+    with pytest.raises(ValueError, match=r"^X must have at least 3 rows"):
+        report(csr_array(X[:2]), Y[:2])
+    with pytest.raises(ValueError, match=r"^X must have no NaN"):
+        report(csr_array(np.where(X > 2, np.nan, X)), Y)
+    with pytest.raises(ValueError, match=r"^X must hold real numbers"):
+        report(csr_array(X * 1j), Y)
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,23 @@ def test_bad_values_are_named_with_their_parameter_and_its_rule(name, value):
 
 
 @pytest.mark.parametrize(
+    ("name", "value", "meant"),
+    [
+        ("metric", "cosin", "cosine"),
+        ("metric", "Euclidean", "euclidean"),
+        ("metric", "cityblock", "manhattan"),
+        ("metric", "l1", "manhattan"),
+        ("metric", "l2", "euclidean"),
+        ("solver", "landmark", "landmarks"),
+        ("init", "PCA", "pca"),
+    ],
+)
+def test_misspelt_values_and_names_of_other_libraries_are_recognised(name, value, meant):
+    with pytest.raises(ValueError, match=rf"got {value!r}\. Did you mean {meant!r}\?$"):
+        Mercat(**{name: value}).fit(X)
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [
         ("detail", 0),

@@ -295,6 +295,17 @@ print(json.dumps([(after - before) / 1024, model.correlation_]))
         (lambda X: X[[]], "at least one column, got none"),
         (lambda X: X.set_axis(list("aabcdefg"), axis=1), "distinct names, got 'a' twice"),
         (lambda X: X.assign(c="x"), "numbers, got the column 'c' of type object"),
+        (
+            lambda X: X.assign(c="1"),
+            r"numbers, got the column 'c' of type object: .* \.astype\(float\)",
+        ),
+        (lambda X: X.assign(c=pd.Series("1", X.index, "string")), "'c' of type string"),
+        (lambda X: X.assign(c=pd.Series(1, X.index, "category")), "'c' of type category"),
+        (lambda X: X.assign(c=pd.Series("1", X.index, "category")), "'c' of type category"),
+        (
+            lambda X: polars.DataFrame({"c": ["1"] * len(X)}),
+            r"'c' of type String: .* \.cast\(float\)",
+        ),
         (lambda X: polars.LazyFrame(X.to_dict("list")), "in memory, got a LazyFrame"),
         (lambda X: X.mask(X > 4), r"no NaN or infinity, got nan in row .* \('"),
     ],
@@ -311,6 +322,34 @@ def test_invalid_frames_are_refused(change, rule):
         ]:
             with pytest.raises((TypeError, ValueError), match=f"^{name} must .*{rule}"):
                 call()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "boolean", object, "Int64"])
+def test_frames_of_truth_values_and_integers_hold_numbers(dtype):
+    X = pd.DataFrame(COUNTS[:50], columns=list("abcdefgh"))
+    flags = X["a"] > X["a"].median()
+    Y = Mercat(random_state=0).fit_transform(X.assign(z=flags.astype(dtype)))
+    np.testing.assert_array_equal(Y, Mercat(random_state=0).fit_transform(X.assign(z=flags * 1.0)))
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda X: X.astype(str),
+        lambda X: X.astype(bytes),
+        lambda X: X.astype(str).astype(object),
+        lambda X: X.astype(str).tolist(),
+    ],
+)
+def test_arrays_of_text_are_refused(convert):
+    wrong = convert(COUNTS)
+    for name, call in [
+        ("X", lambda: Mercat().fit(wrong)),
+        ("X", lambda: metrics.report(wrong, COUNTS)),
+        ("Y", lambda: metrics.report(COUNTS, wrong)),
+    ]:
+        with pytest.raises(ValueError, match=f"^{name} must hold numbers, got text in an array"):
+            call()
 
 
 # ------------------------------------------------------------------ numbers

@@ -230,8 +230,8 @@ def test_n_pcs_takes_the_first_components(adata, caplog):
 
 
 def test_a_layer_is_embedded(adata):
-    adata.layers["counts"] = adata.X * 2
-    expected = Mercat(random_state=0).fit_transform(adata.X * 2)
+    adata.layers["counts"] = adata.X / 2
+    expected = Mercat(random_state=0).fit_transform(adata.X / 2)
     tl.mercat(adata, use_rep="counts")
     np.testing.assert_array_equal(adata.obsm["X_mercat_sphere"], expected)
     adata.obsm["counts"] = adata.obsm["X_pca"]  # has the name of the layer, but must not be used
@@ -398,9 +398,22 @@ def test_a_map_without_losses_removes_old_losses(adata):
     assert "mercat_loss" not in adata.obs
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, sparse.csc_matrix])
+def test_raw_counts_are_noticed(adata, form):
+    adata.X = form(3 * adata.X)
+    adata.layers["spliced"] = adata.X
+    with pytest.warns(UserWarning, match=r"^adata.X looks like raw counts.*sc\.pp\.log1p"):
+        tl.mercat(adata, use_rep="X")
+    with pytest.warns(UserWarning, match=r"^adata.layers\['spliced'\] looks like raw counts"):
+        tl.mercat(adata, layer="spliced")
+    tl.mercat(adata)  # the user's components may be of normalised counts
+    for X in (adata.X / 2, np.log1p(adata.X), -adata.X, adata.X > 0):
+        tl.mercat(anndata.AnnData(form(X)))
+
+
 def test_a_dominating_gene_is_named(adata):
     adata.var_names = [f"gene{k}" for k in range(adata.n_vars)]
-    adata.X[:, 4] *= 1000
+    adata.X[:, 4] *= 1000.5  # unlike counts
     with pytest.warns(mercat.TrustWarning, match=r"'gene4' .*99%"):
         tl.mercat(adata, use_rep="X")
 

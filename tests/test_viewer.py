@@ -748,7 +748,7 @@ def test_a_million_points_with_a_category_take_less_than_15_megabytes(tmp_path):
 
 
 def explorer(*args, **kwargs):
-    pytest.importorskip("anywidget", reason='needs anywidget: pip install "mercat[viewer]"')
+    pytest.importorskip("anywidget", reason="needs anywidget: pip install anywidget")
     from mercat.viewer import Explorer
 
     return Explorer(*args, **kwargs)

@@ -672,7 +672,7 @@ def test_the_policy_stops_scripts_and_requests(browser, tmp_path):
 
 
 def test_the_widget_renders_and_exchanges_data_with_its_model(browser):
-    pytest.importorskip("anywidget", reason='needs anywidget: pip install "mercat[viewer]"')
+    pytest.importorskip("anywidget", reason="needs anywidget: pip install anywidget")
     from mercat.viewer import Explorer
 
     points, frame = clusters()

@@ -152,7 +152,7 @@ class Mercat(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_iter_ : int
         Number of iterations.
     status_ : Status
-        Why the fit ended; ``str(status_)`` is a sentence.
+        Why the fit ended; ``str(status_)`` is a sentence. CONVERGED and PRECISION mean that it converged.
     components_ : array of shape (r, n_features) or None
         Principal axes. None for n_spectral=None and for metrics other than "euclidean", "cosine" and
         "correlation".

@@ -5,6 +5,18 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+# Packages of the extras of pyproject.toml. They are installed by their own names, which works however Mercat
+# was installed: from a clone, a wheel or an index.
+PACKAGES = {
+    "plot": "matplotlib",
+    "viewer": "anywidget",
+    "anndata": "anndata zarr",
+    "cli": "matplotlib click pandas pyarrow",
+    "torch": "torch",
+    "dask": '"dask[array,distributed]"',
+    "peers": "umap-learn openTSNE pacmap",
+}
+
 
 class MissingExtra(ImportError):
     """An optional package is not installed."""
@@ -22,5 +34,10 @@ def require(module: str, feature: str, extra: str, alternative: str = "") -> Any
 
 
 def not_installed(extra: str) -> str:
-    """Text that says that a package is not installed and how to install it."""
-    return f'not installed: pip install "mercat[{extra}]"'
+    """Text that says that a package is not installed and how to install it; `extra` may be "cli,anndata"."""
+    return f"not installed: {install_command(extra)}"
+
+
+def install_command(extra: str) -> str:
+    """Command that installs the packages of an extra, or of several, separated by commas."""
+    return f"pip install {' '.join(PACKAGES[name] for name in extra.split(','))}"

@@ -10,8 +10,8 @@ import difflib
 import functools
 import math
 import reprlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
@@ -39,14 +39,22 @@ class Parameter:
         if value is None and self.none:
             return
         if not self.allows(value):
-            raise ValueError(f"{name} must be {self.rule}, got {reprlib.repr(value)}.")
+            raise ValueError(
+                f"{name} must be {self.rule}, got {reprlib.repr(value)}.{self.suggestion(value)}"
+            )
+
+    def suggestion(self, value: Any) -> str:
+        """Question, after a space, whether another value was meant; empty if there is none."""
+        del value
+        return ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice(Parameter):
-    """One of several strings."""
+    """One of several strings; `synonyms` maps names that other libraries use to these."""
 
     choices: tuple[str, ...]
+    synonyms: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         words = ", ".join(repr(word) for word in self.choices)
@@ -54,6 +62,14 @@ class Choice(Parameter):
 
     def allows(self, value: Any) -> bool:
         return isinstance(value, str) and value in self.choices
+
+    def suggestion(self, value: Any) -> str:
+        if not isinstance(value, str):
+            return ""
+        name = value.lower()
+        close = difflib.get_close_matches(name, self.choices, n=1)
+        meant = self.synonyms.get(name) or (close[0] if close else None)
+        return f" Did you mean {meant!r}?" if meant else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,6 +199,13 @@ PARAMETERS: dict[str, Parameter] = {
             "jaccard",
             "precomputed",
         ),
+        synonyms={
+            "cityblock": "manhattan",
+            "taxicab": "manhattan",
+            "l1": "manhattan",
+            "l2": "euclidean",
+            "pearson": "correlation",
+        },
         help="Distance between rows.",
     ),
     "solver": Choice(

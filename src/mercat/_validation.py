@@ -8,7 +8,14 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import validate_data
 
-from ._data.checks import MIN_MAP_POINTS, as_numbers, check_distances, check_unit
+from ._data.checks import (
+    MIN_MAP_POINTS,
+    as_numbers,
+    check_distances,
+    check_unit,
+    looks_like_distances,
+    warn_caller,
+)
 from ._data.sampling import sample_of
 from ._data.source import RowSource
 from ._detail.neighbors import check_neighbors
@@ -80,6 +87,12 @@ def check_data(model: Any, X: Any, source: RowSource, *, fitting: bool) -> None:
     validate_data(model, X, reset=fitting, skip_check_array=True)
     if model.metric == "precomputed":
         check_distances(source.X, square=fitting)
+    elif fitting and not source.on_disk and looks_like_distances(source.X):
+        warn_caller(
+            f"X looks like a matrix of distances, but its rows are compared with metric={model.metric!r}: "
+            "pass metric='precomputed' if it holds distances.",
+            UserWarning,
+        )
 
 
 def check_init(init: Any, n: int) -> str | np.ndarray:

@@ -292,7 +292,7 @@ def explore(
         Data with an embedding computed by `mercat.tl.mercat`. Results of `mercat.tl.uncertainty` are shown if
         present.
     path : path-like or None, default=None
-        HTML file to write. None returns a widget (``pip install "mercat[viewer]"``).
+        HTML file to write. None returns a widget (``pip install anywidget``).
     color : str, optional
         Column of ``adata.obs`` or gene that colours the cells initially. Default: as in
         `mercat.viewer.to_html`.

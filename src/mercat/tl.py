@@ -23,7 +23,7 @@ from ._anndata.ingest import (
 from ._anndata.keys import KEY, check_key, map_of, require_anndata, short_name, sphere_key
 from ._anndata.maps import describe_model, stored_model, stored_params, write_map, write_uncertainty
 from ._anndata.neighbors import neighbors_graph
-from ._anndata.representation import check_finite_cells, rows_to_embed
+from ._anndata.representation import check_finite_cells, rows_to_embed, warn_of_counts
 from ._data.checks import check_integer
 from ._files.packed import pack
 from ._solve.trust import column_names
@@ -53,6 +53,9 @@ def mercat(
     **parameters: Any,
 ) -> AnnData | None:
     """Place the cells on the unit sphere so that the angles between them are preserved.
+
+    Normalise and log-transform counts first, with ``sc.pp.normalize_total`` and ``sc.pp.log1p``. A warning is
+    issued if ``adata.X`` or the layer that is embedded looks like raw counts.
 
     Parameters
     ----------
@@ -139,6 +142,8 @@ def mercat(
         raise ValueError(f"align_on must be None without align_to, got {align_on!r}.")
     source, X = rows_to_embed(adata, use_rep, layer, n_pcs)
     logger.info("Embedding %s, %d x %d.", source, *X.shape)
+    if layer is not None or source not in adata.obsm:
+        warn_of_counts("adata.X" if source == "X" else f"adata.layers[{source!r}]", X)
     graph = None
     if detail and "neighbors" not in parameters:
         graph = _neighbors(adata, X, source, parameters.get("metric", "euclidean"), neighbors_key)
@@ -338,7 +343,7 @@ def ingest(
     >>> import mercat
     >>> rng = np.random.default_rng(0)
     >>> kind = np.arange(120) % 3
-    >>> X = rng.poisson(rng.gamma(1.0, 2.0, size=(3, 20))[kind]).astype("float32")
+    >>> X = np.log1p(rng.poisson(rng.gamma(1.0, 2.0, size=(3, 20))[kind])).astype("float32")
     >>> adata = anndata.AnnData(X, obs={"kind": kind.astype(str)})
     >>> reference, query = adata[:90].copy(), adata[90:].copy()
     >>> mercat.tl.mercat(reference)

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 
-from .._data.checks import check_integer, not_finite
+from .._data.checks import check_integer, not_finite, warn_caller
 from .._data.sparse import check_sparse
 from .keys import key_list
 
 if TYPE_CHECKING:
     from anndata import AnnData
+
+_N_CELLS_READ, _LARGEST_SMALL_COUNT = 1000, 20  # to recognise counts
 
 
 def representation(adata: AnnData, key: str | None) -> tuple[str, Any, str]:
@@ -98,4 +100,18 @@ def check_finite_cells(name: str, X: Any, adata: AnnData) -> None:
     raise ValueError(
         f"{name} must be finite, got NaN or infinity in {len(rows)} of {adata.n_obs} cells, the first of "
         f"which is {adata.obs_names[rows[0]]!r}."
+    )
+
+
+def warn_of_counts(where: str, X: Any) -> None:
+    """Warn if expression looks like raw counts: integers, some of them large, in a sample of the cells."""
+    cells = X[np.linspace(0, X.shape[0] - 1, min(_N_CELLS_READ, X.shape[0])).astype(int)]
+    values = cells.data if scipy.sparse.issparse(cells) else cells
+    largest = values.max(initial=0)
+    if largest <= _LARGEST_SMALL_COUNT or values.min() < 0 or (values != np.floor(values)).any():
+        return
+    warn_caller(
+        f"{where} looks like raw counts, integers of up to {largest:g}: run sc.pp.normalize_total and "
+        "sc.pp.log1p first, or cells differ mostly by their total counts.",
+        UserWarning,
     )

@@ -47,21 +47,46 @@ def check_columns(X: Any, name: str) -> None:
         raise ValueError(f"{name} must have columns with distinct names, got {twice!r} twice.")
     for column, dtype in zip(columns, X.dtypes, strict=True):
         if not _holds_numbers(X[column], dtype):
+            convert = ".cast(float)" if hasattr(dtype, "is_numeric") else ".astype(float)"
             raise ValueError(
                 f"{name} must hold numbers, got the column {column!r} of type {dtype}: drop it, or convert "
-                "it to numbers."
+                f"it with {convert} if its values are quantities."
             )
 
 
 def _holds_numbers(column: Any, dtype: Any) -> bool:
     if hasattr(dtype, "is_numeric"):  # polars
         return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
+    if hasattr(dtype, "categories"):  # categories of numbers are names, such as those of clusters
+        return False
     if dtype.kind == "O":
+        if _holds_text(np.asarray(column, dtype=object)):
+            return False
         try:
             np.asarray(column, dtype=np.float64)
         except (TypeError, ValueError):
             return False
     return dtype.kind not in "mMSU"
+
+
+def check_no_text(X: Any, name: str) -> None:
+    """Raise ValueError for an array or a list of text, even if it can be converted to numbers."""
+    if isinstance(X, list | tuple):
+        try:
+            X = np.asarray(X)
+        except ValueError:  # rows of different lengths, which `check_array` refuses
+            return
+    if isinstance(X, np.ndarray) and _holds_text(X):
+        raise ValueError(
+            f"{name} must hold numbers, got text in an array of type {X.dtype}: convert it with "
+            ".astype(float) if its values are quantities."
+        )
+
+
+def _holds_text(values: np.ndarray) -> bool:
+    if values.dtype.kind == "O":
+        return any(isinstance(value, str | bytes) for value in values.flat)
+    return values.dtype.kind in "SUT"
 
 
 def check_finite(X: Any, name: str = "X", *, rows: Any = None, names: Any = None) -> None:
@@ -153,6 +178,29 @@ def check_distances(distances: np.ndarray, *, square: bool) -> None:
             )
         if np.abs(np.diag(among)).max() > 1e-6 * float(distances.max()):
             raise ValueError("X must have a zero diagonal for metric='precomputed'.")
+
+
+def looks_like_distances(X: Any) -> bool:
+    """Whether an array in memory is square, symmetric and positive, except for a diagonal of zeros."""
+    if not isinstance(X, np.ndarray) or X.shape[0] != X.shape[1] or np.diagonal(X).any():
+        return False
+    # A graph has zeros off the diagonal, too. Distances have few, between equal rows.
+    if X.min() < 0 or np.count_nonzero(X) <= X.size // 2:
+        return False
+    tolerance = 1e-6 * float(X.max())
+    parts = X[:9, :9], X  # a corner first, which is quick
+    return all(np.allclose(part, part.T, rtol=0, atol=tolerance) for part in parts)
+
+
+def positions_of(label: str, values: Any) -> Any:
+    """The embedding of a fitted model, such as Mercat or UMAP; anything else is returned unchanged."""
+    if hasattr(values, "get_params") and not hasattr(values, "__array__"):
+        if not hasattr(values, "embedding_"):
+            raise ValueError(
+                f"{label} must be fitted, got {type(values).__name__} without embedding_."
+            )
+        return values.embedding_
+    return values
 
 
 def check_unit(name: str, value: Any, *, some: bool = False) -> np.ndarray:

@@ -9,7 +9,7 @@ import scipy.sparse
 from sklearn.utils.validation import check_array
 
 from .arrays import is_dask, is_torch, to_numpy
-from .checks import check_columns
+from .checks import check_columns, check_no_text
 from .source import RowSource
 from .sparse import checked_csr
 from .threads import Workers
@@ -50,6 +50,7 @@ def _as_array(X: Any) -> Any:
             "mercat.tl, or pass one of its matrices, such as adata.obsm['X_pca']."
         )
     check_columns(X, "X")
+    check_no_text(X, "X")
     if np.ma.is_masked(X):
         raise ValueError("X must have no masked values: impute them or drop the rows.")
     if scipy.sparse.issparse(X):

@@ -31,6 +31,7 @@ class Embedding:
     meta: Any
     loss_name: str = "loss"  # the column of the file that holds the loss
     uns: Mapping[str, Any] = field(default_factory=dict)  # `uns` of an AnnData file
+    prepared: str = ""  # how the data of the map were prepared, if the file records it
 
 
 def read_embedding(path: Path, key: str | None, console: Console) -> Embedding:
@@ -93,7 +94,7 @@ def _from_frame(path: Path, console: Console) -> Embedding:
 def _from_anndata(path: Path, key: str | None) -> Embedding:
     import pandas as pd
 
-    from .._anndata.keys import KEY, loss_column, map_of, sphere_of
+    from .._anndata.keys import KEY, loss_column, map_of, short_name, sphere_of
 
     adata = load(path)
     key = key or KEY
@@ -104,13 +105,17 @@ def _from_anndata(path: Path, key: str | None) -> Embedding:
         keys = join_names(adata.obsm.keys()) or "none"
         raise BadInput(f"{path} has no obsm {key!r}. --embedding-key takes one of: {keys}.")
     obs = adata.obs
-    loss_name = loss_column(map_of(adata, key))
+    name = map_of(adata, key)
+    loss_name = loss_column(name)
     loss = obs[loss_name].to_numpy() if loss_name in obs else None
     meta = {str(c): plain(obs[c], path, str(c)) for c in obs.columns if c != loss_name}
     ids = unique_name(str(obs.index.name or "index"), meta)
     names = {ids: np.asarray(adata.obs_names, dtype=object)}
     frame = pd.DataFrame(names | meta, index=pd.RangeIndex(adata.n_obs))
-    return Embedding(path, np.asarray(adata.obsm[key]), loss, frame, loss_name, adata.uns)
+    entry = adata.uns.get(short_name(name))
+    prepared = entry.get("prepared") if isinstance(entry, Mapping) else None
+    Y = np.asarray(adata.obsm[key])
+    return Embedding(path, Y, loss, frame, loss_name, adata.uns, str(prepared or ""))
 
 
 def _from_arrays(path: Path, kind: str, key: str | None, console: Console) -> Embedding:

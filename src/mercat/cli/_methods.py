@@ -26,7 +26,7 @@ class Method(NamedTuple):
     module: str  # imported before the clock starts
     distribution: str  # whose version is recorded
     embed: Callable[..., Any]
-    source: str = ""  # where to get it, unless it comes with mercat[peers]
+    source: str = ""  # where to get it, unless it is in the extra "peers"
     is_default: bool = False  # whether `mercat compare` runs it by default
 
     def load(self) -> dict[str, str]:

@@ -11,6 +11,8 @@ import numpy as np
 from ._problems import BadInput
 from ._table import Table
 
+STEPS = ("log1p", "scale")
+
 
 @dataclass(frozen=True)
 class Preparation:
@@ -79,8 +81,14 @@ class Preparation:
         return self.log1p or self.scale is not None
 
     def __str__(self) -> str:
-        names = ["log1p"] * self.log1p + ["scale"] * (self.scale is not None)
-        return ", ".join(names)
+        taken = (self.log1p, self.scale is not None)
+        return ", ".join(step for step, is_taken in zip(STEPS, taken, strict=True) if is_taken)
+
+    def missing_steps(self, prepared: str) -> list[str]:
+        """Options of the steps in `prepared`, the text of a preparation, that are not in this one."""
+        own = str(self).split(", ")
+        named = prepared.split(", ")
+        return [f"--{step}" for step in STEPS if step in named and step not in own]
 
     def notes(self) -> dict[str, Any]:
         """Entries of the model file."""

@@ -181,7 +181,10 @@ def _day(value: float) -> str:
 
 def _table(successful: list[Outcome]) -> str:
     measures = list(successful[0].scores)
-    headings = "".join(f"<th>{MEANING[name][0]}</th>" for name in measures)
+    headings = "".join(
+        f"<th>{MEANING[name][0]}{'&nbsp;&darr;' if name in LESS_IS_BETTER else ''}</th>"
+        for name in measures
+    )
     rows = []
     for outcome in successful:
         cells = [f"<td>{outcome.seconds:.1f}&nbsp;s</td>"]
@@ -190,9 +193,9 @@ def _table(successful: list[Outcome]) -> str:
             cells.append(f"<td>{_cell(outcome.scores[name], best)}</td>")
         rows.append(f"<tr><th>{html.escape(outcome.title)}</th>{''.join(cells)}</tr>")
     return (
-        '<h2>Measures</h2>\n<p class="soft">1 is best; for torn neighbours, 0. A tick marks the best of '
-        "each measure and those within two standard errors of it. Time is that of a first call, including "
-        "compilation, without imports.</p>\n"
+        '<h2>Measures</h2>\n<p class="soft">1 is best; for torn neighbours (&darr;), 0. A tick marks the '
+        "best of each measure and those within two standard errors of it. Time is that of a first call, "
+        "including compilation, without imports.</p>\n"
         '<div class="wide"><table><thead><tr><th></th><th>Time</th>'
         f"{headings}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )

@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from .._data.text import printable
-from .._extras import require
+from .._extras import install_command, require
 from . import _options, _peers
 from ._columns import parse_dates
 from ._console import Console, command
@@ -20,10 +20,10 @@ from ._outputs import PAGES, Outputs, color_column
 from ._peers import Outcome
 from ._prepare import Preparation
 from ._read import read_table
-from ._report import MEANING, Subject, page
+from ._report import LESS_IS_BETTER, MEANING, Subject, page
 from ._table import Table
 
-EPILOG = """\b
+EPILOG = f"""\b
 Examples:
   mercat compare cells.csv -o report.html --label type
   mercat compare mnist.npz -o report.html --label labels --sample 5000
@@ -32,7 +32,7 @@ Examples:
 \b
 The report says which methods are not installed and where to get them. The
 default methods come with
-  pip install "mercat[peers]"
+  {install_command("peers")}
 """
 _PEERS = {name: method for name, method in METHODS.items() if name != "mercat"}
 _DEFAULT_METHODS = [name for name, method in _PEERS.items() if method.is_default]
@@ -150,7 +150,7 @@ def _as_text(outcomes: list[Outcome], files: dict[str, str]) -> str:
     successful = [o for o in outcomes if o.scores is not None]
     width = max(len(o.title) for o in outcomes)
     measures = list(successful[0].scores) if successful else []
-    headings = [MEANING[name][0] for name in measures]
+    headings = [MEANING[name][0] + "*" * (name in LESS_IS_BETTER) for name in measures]
     lines = (
         [" ".join([" " * width, "      time", *(f"{head:>10}" for head in headings)])]
         if successful
@@ -159,6 +159,8 @@ def _as_text(outcomes: list[Outcome], files: dict[str, str]) -> str:
     for outcome in successful:
         scores = " ".join(f"{float(outcome.scores[name]):10.3f}" for name in measures)
         lines.append(f"{outcome.title:{width}} {outcome.seconds:8.1f} s {scores}")
+    if LESS_IS_BETTER & set(measures):
+        lines.append("* lower is better")
     lines += [f"{o.title:{width}} {printable(o.failure)}" for o in outcomes if o.failure]
     return "\n".join([*lines, *(f"{name} {printable(path)}" for name, path in files.items())])
 

@@ -68,6 +68,11 @@ def evaluate(
     k = resolve_k(k, len(embedded.Y), console)
     table = replace(table, X=table.dense())
     preparation = Preparation.fit(table, **arguments, metric=metric)
+    if missing := preparation.missing_steps(embedded.prepared):
+        console.warn(
+            f"{embedding} is a map of data prepared by {' '.join(missing)}, but {data} is measured without: "
+            f"pass {' '.join(missing)}, as to mercat embed."
+        )
     from .. import metrics
 
     X = preparation.apply(table)

@@ -43,10 +43,10 @@ def angle_preservation(
 
     Parameters
     ----------
-    X : array-like or torch tensor of shape (n, d)
-        The data, dense. Tensors are measured on their device.
-    Y : array-like or torch tensor of shape (n, p)
-        The embedding.
+    X : array-like, sparse matrix or torch tensor of shape (n, d)
+        The data. Tensors are measured on their device.
+    Y : array-like or torch tensor of shape (n, p), or fitted model
+        The embedding, or a model with the attribute ``embedding_``.
     geometry : {"auto", "sphere", "euclidean"}, default="auto"
         Geometry of Y. "auto" means the sphere if Y has three columns and rows of length 1.
     n_legs : int, default=64

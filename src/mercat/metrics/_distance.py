@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.spatial.distance import pdist, squareform
+from sklearn.metrics import euclidean_distances
 
 from .._data.arrays import blocks, to_numpy
 from .._data.checks import check_integer, generator
@@ -18,6 +19,7 @@ from ._points import (
     Geometry,
     Indices,
     Points,
+    SparsePoints,
     check_labels,
     check_pair,
 )
@@ -75,6 +77,10 @@ def distance_preservation(
 
 def _all_distances(points: Points) -> Floats:
     """Distances of all pairs i < j, in the order of `numpy.triu_indices`."""
+    if isinstance(points, SparsePoints):
+        return np.asarray(
+            squareform(euclidean_distances(points.coordinates), force="tovector", checks=False)
+        )
     if points.on_host and not points.on_sphere:
         return np.asarray(pdist(points.take(slice(None))))
     return points.distances(*np.triu_indices(len(points), 1))

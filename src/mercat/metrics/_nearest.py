@@ -7,7 +7,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from .._data.arrays import Array, blocks, namespace, row_dot, to_numpy, widest
 from .._data.threads import Workers, n_threads
-from ._points import Floats, Indices, Points, on_device_of
+from ._points import BLOCK, Floats, Indices, Points, SparsePoints, on_device_of, row_squares
 
 ROWS, COLUMNS = 64, 2**16  # shape of a block of squared distances, 32 MB
 NUMBERS_ON_DEVICE = 2**28  # size of a block on a device, 2 GB
@@ -18,7 +18,9 @@ def nearest(points: Points, queries: Indices, k: int) -> Indices:
     """The k nearest neighbours of each query point (m, k), nearest first, without the point itself."""
     if not points.on_host:
         return _nearest_on_device(points, queries, k)
-    centred = points.coordinates - _centre(points).astype(points.coordinates.dtype)
+    centred = points.coordinates
+    if not isinstance(points, SparsePoints):  # which would become dense
+        centred = centred - _centre(points).astype(centred.dtype)
     finder = NearestNeighbors(n_neighbors=k + 1).fit(centred)
     indices = finder.kneighbors(centred[queries], return_distance=False)
     itself = indices == queries[:, None]
@@ -81,6 +83,8 @@ def _nearest_on_device(points: Points, queries: Indices, k: int) -> Indices:
 
 
 def _count(points: Points, queries: Indices, radii: Floats) -> Indices:
+    if isinstance(points, SparsePoints):
+        return _count_sparse(points, queries, radii)
     centre = _centre(points)
     n = len(points)
     n_rows, n_columns, count_each = ROWS, COLUMNS, _count_row_by_row
@@ -101,6 +105,24 @@ def _count(points: Points, queries: Indices, radii: Floats) -> Indices:
 
     with Workers(n_threads(-1) if points.on_host else 1) as workers:
         return np.concatenate(list(workers.map(count, blocks(len(queries), n_rows))))
+
+
+def _count_sparse(points: SparsePoints, queries: Indices, radii: Floats) -> Indices:
+    """`_count` by products of sparse matrices."""
+    P = points.coordinates
+    squares = row_squares(P)
+
+    def count(rows: slice) -> Indices:
+        chosen = queries[rows]
+        D = (P @ P[chosen].T).toarray().T * -2
+        D += squares
+        D += squares[chosen][:, None]
+        D[np.arange(len(chosen)), chosen] = np.inf
+        return _count_row_by_row(D, radii[rows] ** 2)
+
+    size = min(ROWS, max(1, BLOCK // len(points)))
+    with Workers(n_threads(-1)) as workers:
+        return np.concatenate(list(workers.map(count, blocks(len(queries), size))))
 
 
 def _count_row_by_row(D: Floats, limits: Floats) -> Indices:

@@ -84,8 +84,12 @@ def neighborhood_preservation(
     if n_spectral is not None:
         from .._reduce.reducer import denoise
 
-        denoised = denoise(to_numpy(data.coordinates), n_spectral)
-        data = check_points(on_device_of(denoised, data.coordinates), "X")
+        coordinates = data.coordinates
+        if data.on_host:
+            data = check_points(denoise(coordinates, n_spectral), "X")
+        else:
+            denoised = denoise(to_numpy(coordinates), n_spectral)
+            data = check_points(on_device_of(denoised, coordinates), "X")
     queries = sample_points(len(data), n_points, generator(random_state))
     return shared_neighbors(nearest(data, queries, k), nearest(embedding, queries, k), len(data))
 
@@ -198,8 +202,8 @@ def knn_accuracy(
 
     Parameters
     ----------
-    Y : array-like of shape (n, p)
-        The embedding.
+    Y : array-like of shape (n, p), or fitted model
+        The embedding, or a model with the attribute ``embedding_``.
     labels : array-like of shape (n,)
         Class of each point: numbers or strings, none missing.
     k : int, default=10
@@ -248,8 +252,8 @@ def class_connectivity(
 
     Parameters
     ----------
-    Y : array-like of shape (n, p)
-        The embedding.
+    Y : array-like of shape (n, p), or fitted model
+        The embedding, or a model with the attribute ``embedding_``.
     labels : array-like of shape (n,)
         Class of each point: numbers or strings, none missing.
     k : int, default=10

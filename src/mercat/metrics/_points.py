@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from .._data.arrays import Array, blocks, is_torch, namespace, on_host, row_dot, to_numpy, widest
@@ -17,8 +18,11 @@ from .._data.checks import (
     check_columns,
     check_finite,
     check_integer,
+    check_no_text,
+    positions_of,
 )
 from .._data.columns import are_measurements, is_missing
+from .._data.sparse import checked_csr
 from .._math.sphere import geodesic, normalize, tangent_frame
 
 Geometry: TypeAlias = Literal["auto", "sphere", "euclidean"]
@@ -28,6 +32,8 @@ Indices: TypeAlias = npt.NDArray[np.intp]
 BLOCK = 2**22  # numbers in the largest array of a block, 32 MB
 MIN_POINTS = 3  # points: an apex and two legs
 N_POINTS = 5000  # default size of the sample of points
+# Rows of a sparse matrix are compared densely if they have fewer columns than this many times their entries.
+_DENSE_IS_FASTER = 10
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class Points:
     on_sphere: bool = False
 
     def __len__(self) -> int:
-        return len(self.coordinates)
+        return int(self.coordinates.shape[0])
 
     @property
     def on_host(self) -> bool:
@@ -91,6 +97,42 @@ class Points:
         return D, exists
 
 
+class SparsePoints(Points):
+    """Rows of a CSR matrix, in Euclidean space. Only the rows taken at a time are dense."""
+
+    @property
+    def on_host(self) -> bool:
+        return True
+
+    def take(self, rows: Indices | slice) -> Array:
+        if isinstance(rows, slice):
+            return self.coordinates[rows].toarray()
+        return self.coordinates[rows.ravel()].toarray().reshape(*rows.shape, -1)
+
+    def distances(self, i: Indices, j: Indices) -> Floats:
+        per_row = max(1, self.coordinates.nnz // len(self))
+        if self.coordinates.shape[1] < _DENSE_IS_FASTER * per_row:
+            return super().distances(i, j)
+        i, j = np.broadcast_arrays(i, j)
+        out = np.empty(i.size)
+        for block in blocks(i.size, max(1, BLOCK // per_row)):
+            difference = self.coordinates[i.flat[block]] - self.coordinates[j.flat[block]]
+            out[block] = np.sqrt(row_squares(difference))
+        return out.reshape(i.shape)
+
+    def directions(self, apices: Indices, legs: Indices) -> tuple[Array, Array]:
+        rows = self.coordinates[np.concatenate([apices, legs.ravel()])]
+        filled = rows[:, np.unique(rows.indices)]  # other columns are zero in these rows
+        numbers = np.arange(len(apices) + legs.size)
+        a, b = numbers[: len(apices)], numbers[len(apices) :].reshape(legs.shape)
+        return Points(filled.toarray()).directions(a, b)
+
+
+def row_squares(X: Any) -> Floats:
+    """Squared length of each row of a sparse matrix."""
+    return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+
+
 def on_device_of(array: np.ndarray, coordinates: Array) -> Array:
     """Move a NumPy array to the device of the coordinates."""
     if on_host(coordinates):
@@ -107,19 +149,36 @@ def check_points(X: Any, name: str) -> Points:
     power of two is exact.
     """
     X = _as_matrix(X, name)
-    xp = namespace(X)
-    largest = max(float(xp.max(X)), -float(xp.min(X)))
+    kind = SparsePoints if issparse(X) else Points
+    largest = _largest(X)
     if largest > 0 and not 1e-10 < largest < 1e10:
         # In two steps: a single power may overflow.
         half = -int(np.frexp(largest)[1]) // 2
         X = X * 2.0**half * 2.0 ** (-int(np.frexp(largest)[1]) - half)
-    return Points(X)
+    return kind(X)
+
+
+def _largest(X: Array) -> float:
+    """Largest absolute value."""
+    if issparse(X):
+        return float(abs(X).max())
+    xp = namespace(X)
+    return max(float(xp.max(X)), -float(xp.min(X)))
 
 
 def _as_matrix(X: Any, name: str) -> Array:
     """Check for a finite matrix of at least three rows; convert it to single or double precision."""
+    if issparse(X):
+        matrix = checked_csr(X, name)
+        _check_shape(matrix, name)
+        if matrix.dtype.kind not in "biuf":
+            raise ValueError(f"{name} must hold real numbers, got the type {matrix.dtype}.")
+        matrix = matrix.astype(np.float64)
+        check_finite(matrix, name)
+        return matrix
     if not is_torch(X):
         check_columns(X, name)
+        check_no_text(X, name)
         matrix = check_array(
             X,
             dtype=[np.float64, np.float32],
@@ -134,16 +193,23 @@ def _as_matrix(X: Any, name: str) -> Array:
 
     X = check_tensor(X, name)
     check_finite_tensor(X, name)
+    _check_shape(X, name)
+    return X if X.dtype.is_floating_point else X.float()
+
+
+def _check_shape(X: Array, name: str) -> None:
     if X.shape[0] < MIN_POINTS or X.shape[1] < 1:
         raise ValueError(
             f"{name} must have at least {MIN_POINTS} rows and 1 column, got shape {tuple(X.shape)}."
         )
-    return X if X.dtype.is_floating_point else X.float()
 
 
 def check_embedding(Y: Any, geometry: Geometry) -> Points:
     """Validate an embedding; with `geometry="auto"`, three columns of unit vectors are on the sphere."""
     check_choice("geometry", geometry, get_args(Geometry))
+    Y = positions_of("Y", Y)
+    if issparse(Y):
+        raise TypeError("Y must be dense, got a sparse matrix: pass Y.toarray().")
     points = check_points(Y, "Y")
     if geometry == "euclidean":
         return points
@@ -171,6 +237,8 @@ def check_pair(X: Any, Y: Any, geometry: Geometry) -> tuple[Points, Points]:
         raise ValueError(
             f"X and Y must have the same number of rows, got {len(data)} and {len(embedding)}."
         )
+    if isinstance(data, SparsePoints):
+        return data, replace(embedding, coordinates=to_numpy(embedding.coordinates))
     if data.on_host != embedding.on_host:  # one is on a device: move the other there
         on_device = embedding.coordinates if data.on_host else data.coordinates
         data, embedding = (

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from .._data.arrays import is_torch, to_numpy
-from .._data.checks import generator
+from .._data.checks import generator, positions_of
 from .._data.columns import is_missing
 from .._progress import Progress
 from ._angle import angle_preservation
@@ -69,10 +70,10 @@ def report(
 
     Parameters
     ----------
-    X : array-like of shape (n, d)
-        The data, dense.
-    Y : array-like of shape (n, p)
-        The embedding.
+    X : array-like or sparse matrix of shape (n, d)
+        The data.
+    Y : array-like of shape (n, p), or fitted model
+        The embedding, or a model with the attribute ``embedding_``.
     labels : array-like of shape (n,) or None, default=None
         Class of each point. Adds :func:`knn_accuracy` and :func:`centroid_preservation`, both computed
         from the points whose label is not None or NaN.
@@ -117,7 +118,10 @@ def report(
     knn_accuracy               0.9300
     centroid_preservation      nan
     """
+    Y = positions_of("Y", Y)
     data, embedding = check_pair(X, Y, geometry)
+    if issparse(X):
+        X = data.coordinates  # whose rows can be selected
     n = len(data)
     max_k = (n - 1) // 2  # any map preserves neighbourhoods of all points
     k = default_k(n) if k is None else k
@@ -227,4 +231,5 @@ def _rows_with_labels(X: Any, Y: Any, labels: Any) -> tuple[Any, Any, Any]:
         raise ValueError(
             f"labels must not be missing for at least {MIN_POINTS} points, got {len(known)}."
         )
-    return (*(A[known] if is_torch(A) else np.asarray(A)[known] for A in (X, Y)), labels[known])
+    X, Y = (A[known] if is_torch(A) or issparse(A) else np.asarray(A)[known] for A in (X, Y))
+    return X, Y, labels[known]

@@ -45,8 +45,8 @@ def false_structure(
 
     Parameters
     ----------
-    Y : array-like of shape (n, p)
-        The embedding.
+    Y : array-like of shape (n, p), or fitted model
+        The embedding, or a model with the attribute ``embedding_``.
     k : int or None, default=None
         Number of neighbours. None means n // 60, at least 20 and at most 100.
     geometry, n_points, random_state
@@ -104,10 +104,10 @@ def torn_neighbors(
 
     Parameters
     ----------
-    X : array-like of shape (n, d)
+    X : array-like or sparse matrix of shape (n, d)
         The data.
-    Y : array-like of shape (n, p)
-        The embedding.
+    Y : array-like of shape (n, p), or fitted model
+        The embedding, or a model with the attribute ``embedding_``.
     k : int, default=15
         Number of nearest neighbours of each point in the data.
     far : float, default=0.05

@@ -1,6 +1,6 @@
 """An interactive globe and map, as a single HTML file or a notebook widget.
 
-`to_html` needs only Mercat's own dependencies; `Explorer` needs anywidget: ``pip install "mercat[viewer]"``.
+`to_html` needs only Mercat's own dependencies; `Explorer` needs anywidget: ``pip install anywidget``.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._data.checks import check_unit
+from .._data.checks import check_unit, positions_of
 from ._home import home
 
 _MAX_COORDINATE = 32767  # largest 16-bit coordinate
@@ -54,17 +54,6 @@ def read_embeddings(Y: Any) -> list[Embedding]:
                 f"Y[{embedding.name!r}] must have one row per point ({n}), got {len(embedding.codes)}."
             )
     return embeddings
-
-
-def positions_of(label: str, values: Any) -> Any:
-    """The embedding of a fitted model, such as Mercat or UMAP; anything else is returned unchanged."""
-    if hasattr(values, "get_params") and not hasattr(values, "__array__"):
-        if not hasattr(values, "embedding_"):
-            raise ValueError(
-                f"{label} must be fitted, got {type(values).__name__} without embedding_."
-            )
-        return values.embedding_
-    return values
 
 
 def _read(name: str, values: Any) -> Embedding:
