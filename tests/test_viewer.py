@@ -963,7 +963,7 @@ def test_error_bars_are_columns_axes_and_alternative_positions():
     np.testing.assert_array_equal(codes[3], to_octahedral(-places[3:4])[0])
     columns = {column["name"]: read(column) for column in header["columns"]}
     np.testing.assert_allclose(columns["spread (degrees)"], np.degrees(bars.spread), rtol=1e-6)
-    np.testing.assert_allclose(columns["torn share"], bars.torn, atol=1e-6)
+    np.testing.assert_allclose(columns["torn neighbours"], bars.torn, atol=1e-6)
     np.testing.assert_allclose(columns["p value"], bars.p_value, atol=1e-6)
     assert columns["alternative wins"][3] == 0.25
     assert unpack(encode(places))[0]["places"] is None

@@ -269,7 +269,7 @@ DEFAULTS: dict[str, Any] = {name: declared.default for name, declared in PARAMET
 
 # What to use instead of parameters of other libraries, ...
 _EQUIVALENTS = {
-    "n_neighbors": "neighbors=, with detail= above 0; without detail there are no neighbourhoods",
+    "n_neighbors": "neighbors= and detail=; with detail=0, neighbours are not used",
     "perplexity": "detail=, and neighbors= for the number of neighbours",
     "n_pcs": "n_spectral=, the number of principal components of the data that are kept",
     "min_dist": "detail=, which draws neighbours together; points are not drawn together otherwise",

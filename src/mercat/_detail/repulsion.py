@@ -8,7 +8,7 @@ difference of longitudes :math:`\lambda`,
 .. math:: w = \frac{s^2}{A - B \cos\lambda}, \qquad A = s^2 + 2 - 2 \sin\theta \sin\theta', \quad
           B = 2 \cos\theta \cos\theta',
 
-and its Fourier coefficients are a geometric series, :math:`s^2 \rho^{|m|} / \sqrt{A^2 - B^2}` with
+and its Fourier coefficients form a geometric sequence, :math:`s^2 \rho^{|m|} / \sqrt{A^2 - B^2}` with
 :math:`\rho = B / (A + \sqrt{A^2 - B^2})`: for each frequency, one real matrix maps the latitudes of the
 charge to those of the field. By symmetry of the hemispheres, even and odd parts are computed separately, with
 matrices of half the size. (The C kernels use a table for both hemispheres without negligible entries; most
@@ -57,7 +57,7 @@ class Kernel:
     workers : Workers
         Threads.
     near : array or None, default=None
-        The kernel is stored on the device of this array; None for memory.
+        Array on whose device the kernel is stored; None means host memory.
     """
 
     def __init__(self, bandwidth: float, workers: Workers, near: Array | None = None) -> None:

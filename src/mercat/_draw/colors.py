@@ -143,13 +143,13 @@ def make_coloring(
     """Colours of n points; `plot.map` documents the arguments."""
     if color is None or isinstance(color, str):
         if palette is not None:
-            raise ValueError("palette needs a color with a value for each point.")
+            raise ValueError("palette requires color to have one value for each point.")
         rule = "be a value for each point, or a colour that matplotlib knows"
         return Single(np.tile(rgba_of(color or OKABE_ITO[0], rule=rule), (n, 1)))
     column = read_column(color, n, name)
     if isinstance(column, Categories):
         if limits is not None:
-            raise ValueError("limits needs a color of numbers, got categories.")
+            raise ValueError("limits requires color to be numeric, got categories.")
         return color_categories(column, palette)
     return color_numbers(column, palette, limits)
 
@@ -284,7 +284,7 @@ def _colormap(palette: Any) -> Any:
 
     if palette is not None and not isinstance(palette, str | Colormap):
         raise ValueError(
-            "palette must be the name of a matplotlib colour map for numbers, or a Colormap, "
+            "palette must be a Colormap or the name of a matplotlib colour map if color is numeric, "
             f"got {palette!r}."
         )
     if isinstance(palette, Colormap):

@@ -19,16 +19,16 @@ Floats = NDArray[np.float64]
 _MAX_OUTLINES = 40  # up to this many points, all have an outline; ...
 _N_OUTLINES = 15  # ... of more, only this many, spread over the map
 _MAX_HAZE_POINTS = 3000  # maximum number of points whose regions make up the haze
-_HAZE_OPACITY, _MAX_OPACITY = 0.15, 0.12  # mean over the map, and maximum of a region
+_HAZE_OPACITY, _MAX_HAZE_OPACITY = 0.15, 0.12  # mean over the map, and maximum of a region
 # Regions wider than this fraction of the map have fainter outlines, down to this opacity.
-_MAX_WIDTH, _MIN_OPACITY = 0.5, 0.12
+_MAX_WIDTH, _MIN_OUTLINE_OPACITY = 0.5, 0.12
 _INK = "#333333"
 # Values above this quantile get the same colour if the largest is more than this many times the quantile.
 _LIMIT_QUANTILE, _OUTLIER_RATIO = 0.98, 1.5
 _TITLES = {
     "loss": None,
     "spread": "spread (degrees)",
-    "torn": "share of neighbours torn away",
+    "torn": "fraction of torn neighbours",
     "p_value": "p-value",
     "alternative_wins": "share of maps that prefer the alternative",
     "alternative_gap": "loss gap of the alternative",
@@ -56,7 +56,7 @@ def values_and_title(model: Any, uncertainty: Any, by: Any) -> tuple[Floats, str
 
 
 def limits_of(values: Floats) -> tuple[float, float] | None:
-    """Limits of the colours without values far above the others; None if there are none."""
+    """Colour limits that leave out outliers; None if there are no outliers."""
     finite = values[np.isfinite(values)]
     if not finite.size:
         return None
@@ -123,7 +123,7 @@ def _draw_outlines(
     opacity = [max_width / max(max_width, np.ptp(line, axis=0).max()) for line in lines]
     outline_opacity = np.full(len(outlines), 1.0)
     np.minimum.at(outline_opacity, owners, opacity)  # one for all parts of an outline
-    colors = [to_rgba(_INK, max(outline_opacity[k], _MIN_OPACITY)) for k in owners]
+    colors = [to_rgba(_INK, max(outline_opacity[k], _MIN_OUTLINE_OPACITY)) for k in owners]
     ax.add_collection(
         LineCollection(lines, colors=colors, linewidths=width, zorder=3), autolim=False
     )
@@ -141,7 +141,8 @@ def _draw_haze(ax: Axes, outlines: Floats, projection: str, center: Sequence[flo
     left, right, bottom, top = ax.axis()
     ink = _HAZE_OPACITY * (right - left) * (top - bottom) / max(len(regions), 1)
     colors = [
-        to_rgba(_INK, min(ink / max(_area(region), 1e-300), _MAX_OPACITY)) for region in regions
+        to_rgba(_INK, min(ink / max(_area(region), 1e-300), _MAX_HAZE_OPACITY))
+        for region in regions
     ]
     haze = PolyCollection(
         regions, facecolors=colors, edgecolors="none", zorder=0.9, rasterized=True

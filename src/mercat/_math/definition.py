@@ -10,7 +10,7 @@ over all triples: the paper's loss for :math:`(\alpha, \beta) = (0, 1)`, the cal
 :math:`(\alpha, \beta)` of the least-squares fit, where it equals
 :math:`\mathrm{sd}(a) \sqrt{1 - \mathrm{corr}(a, b)^2}`.
 
-Plain NumPy over explicit triples. `angles.py` computes the same in blocks; tests compare the two.
+Plain NumPy over explicit triples. `angles.py` computes the same loss in blocks; tests compare the two.
 """
 
 from __future__ import annotations

@@ -111,7 +111,8 @@ def uncertainty(
         n = source.shape[0]
         has_detail = isinstance(model._placer.against, DetailPlacer)
         if not has_detail:
-            model.detail = 0.0  # the map of this snapshot, for which `detail` may have had no effect
+            # Of the snapshot: `detail` may have had no effect.
+            model.detail = 0.0
         elif model.detail == 0:
             raise ValueError(
                 f"detail must not be changed after the fit, got detail={model.detail!r}: fit the model again."

@@ -19,7 +19,7 @@ _NAMES = {
     "spread": ("spread (degrees)", "loss"),
     "alternative_wins": ("alternative wins", None),
     "alternative_gap": ("alternative gap", None),
-    "torn": ("torn share", "torn"),
+    "torn": ("torn neighbours", "torn"),
     "p_value": ("p value", "loss"),
 }
 COLUMNS = tuple(name for name, _ in _NAMES.values())
@@ -42,7 +42,7 @@ def read_uncertainty(uncertainty: Any, embeddings: list[Embedding]) -> Uncertain
     check_uncertainty(uncertainty, n)
     if embeddings[0].kind != "sphere":
         raise ValueError(
-            "uncertainty needs a first embedding of unit vectors, got one in the plane."
+            "uncertainty requires the first embedding to consist of unit vectors, got one in the plane."
         )
     axes, alternative = (
         np.asarray(getattr(uncertainty, name), dtype=np.float64) for name in ("axes", "alternative")
