@@ -17,8 +17,6 @@ from test_cli import call, succeed
 from mercat import Mercat, tl
 from mercat.metrics import angle_preservation
 
-# Cell types that no edge joins, with detail.
-pytestmark = pytest.mark.filterwarnings("ignore:The graph of neighbours has:mercat.TrustWarning")
 GENES = [f"gene{k}" for k in range(60)]
 
 

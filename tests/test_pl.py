@@ -566,6 +566,7 @@ def test_explorer_in_a_notebook_selects_cells(embedded):
     assert list(embedded[explorer.selection].obs_names) == ["cell 2", "cell 5"]
 
 
+@pytest.mark.filterwarnings("ignore:detail=0.3 has no effect")
 def test_several_maps_are_explored_in_one_file(embedded, tmp_path):
     adata = embedded.copy()
     tl.mercat(adata, detail=0.3, key_added="sharp")

@@ -26,7 +26,7 @@ from .._math.angles import AngleFit, Moments, angle_fit
 from .._progress import reporter
 from .._reduce.reducer import project_rows
 from .anchors import is_about_as_good, start_on_other_map
-from .diagnostics import correlation_among, parts_of
+from .diagnostics import correlation_among, count_components
 from .exact import Fit
 from .fitted_map import FittedMap, loss_sample
 from .initial import resized, size_of
@@ -86,7 +86,7 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     if not result.stopped and size_of(result.Y) < result.kernel.bandwidth:
         return _without_detail(solved, plan)
     k = max(1, round(graph.nnz / len(X_hat)))
-    parts = parts_of(affinities.settled)
+    n_components = count_components(affinities.settled)
     del graph, affinities  # to free memory of a device
     if number is not None:
         X_hat, result = X_hat[number], result._replace(Y=result.Y[number])
@@ -111,7 +111,7 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
         fit=fit,
         placement=solved.placement._replace(placer=placer),
         orienting=orienting_points(result.Y, X_hat, rows, plan),
-        diagnostics=solved.diagnostics._replace(parts=parts),
+        diagnostics=solved.diagnostics._replace(n_components=n_components),
     )
 
 

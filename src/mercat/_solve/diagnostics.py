@@ -34,13 +34,6 @@ _MIN_COSINE_VARIANCE = 1e-6  # smaller variances are rounding errors in single p
 _MIN_DROPPED = 1e-6  # smaller fractions of the variance are rounding errors
 
 
-class Parts(NamedTuple):
-    """Connected components of the graph of neighbours."""
-
-    number: int
-    fraction_outside: float  # fraction of the points outside the largest component
-
-
 class Cut(NamedTuple):
     """Variance kept and dropped by the principal components."""
 
@@ -69,7 +62,7 @@ class Diagnostics(NamedTuple):
     cut: Cut | None = None
     crowding: float | None = None  # see `crowding`, in units of the spread of the data
     unseen: HeldOutCorrelations | None = None
-    parts: Parts | None = None  # of the graph of neighbours
+    n_components: int | None = None  # number of connected components of the graph of neighbours
     dominance: Dominance | None = None
     # Whether neighbours are as far from each other as other points, so that `detail` has no effect.
     neighbors_are_far: bool = False
@@ -214,12 +207,9 @@ def correlation_among(X_hat: Array, Y: Array, workers: Workers) -> float:
     return loss.judge(Y).correlation if loss.variance > _MIN_COSINE_VARIANCE else float("nan")
 
 
-def parts_of(affinities: Any) -> Parts:
-    """Number of connected components of a symmetric graph, and the fraction of points outside the largest."""
+def count_components(affinities: Any) -> int:
+    """Number of connected components of a symmetric graph."""
     if isinstance(affinities, Graph):
-        part = to_numpy(components_of(affinities))
-        sizes = np.bincount(part)
-        return Parts(int(np.count_nonzero(sizes)), 1 - int(sizes.max()) / len(part))
+        return int(np.count_nonzero(np.bincount(to_numpy(components_of(affinities)))))
     # In a symmetric graph, strong components are connected components, found without a transposed copy.
-    count, part = connected_components(affinities, directed=True, connection="strong")
-    return Parts(int(count), 1 - int(np.bincount(part).max()) / len(part))
+    return int(connected_components(affinities, connection="strong", return_labels=False))

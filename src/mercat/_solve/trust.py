@@ -22,7 +22,7 @@ MAX_SHARE = 0.99  # share of the variance that no single column should exceed ..
 ROUNDING = 1e-24  # ... unless the share of the others is at most this
 MIN_DISTANCE = 1e-4  # typical distance between points, in units of the spread of the data
 MAX_CORRELATION_GAP = 0.1  # between angles to landmarks and angles among other points
-MAX_OUTSIDE = 0.01  # share of the points outside the largest component of the graph of neighbours
+MIN_COMPONENT = 10  # mean number of points in the connected components of a graph of neighbours
 
 _COLUMN_NAMES: ContextVar[Sequence[str] | None] = ContextVar("column names", default=None)
 
@@ -68,14 +68,13 @@ def trust_warnings(model: Any, diagnostics: Diagnostics) -> Iterator[str]:
             f"{unseen.to_landmarks:.2f} with landmarks as legs, but {unseen.among:.2f} among other points. "
             "Raise n_landmarks."
         )
-    parts = diagnostics.parts
-    # Clusters that are far apart are no reason for a warning; a graph that lacks edges is.
-    if parts is not None and parts.fraction_outside > MAX_OUTSIDE and _has_graph(model):
+    # Separate clusters are no reason for a warning; a graph that lacks edges is.
+    number, n = diagnostics.n_components, model.embedding_.shape[0]
+    if number is not None and 1 < n / MIN_COMPONENT < number and _has_graph(model):
         yield (
-            f"The graph passed as neighbors has {parts.number} connected components, with "
-            f"{parts.fraction_outside:.0%} of the points outside the largest. Only angles and distances "
-            "determine how the components lie relative to each other, and weigh less with more detail. "
-            "Connect them, or lower detail."
+            f"The graph passed as neighbors has {number} connected components, of "
+            f"{n / number:.1f} points on average. Only angles and distances determine how they lie "
+            "relative to each other, and weigh less with more detail. Add edges, or lower detail."
         )
 
 
