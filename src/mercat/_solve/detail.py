@@ -86,7 +86,8 @@ def add_detail(solved: Solved, plan: Plan) -> Solved:
     if not result.stopped and size_of(result.Y) < result.kernel.bandwidth:
         return _without_detail(solved, plan)
     k = max(1, round(graph.nnz / len(X_hat)))
-    n_components = count_components(affinities.settled)
+    given = not isinstance(plan.neighbors, int)
+    n_components = count_components(affinities.settled) if given else None
     del graph, affinities  # to free memory of a device
     if number is not None:
         X_hat, result = X_hat[number], result._replace(Y=result.Y[number])

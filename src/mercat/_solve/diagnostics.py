@@ -62,7 +62,7 @@ class Diagnostics(NamedTuple):
     cut: Cut | None = None
     crowding: float | None = None  # see `crowding`, in units of the spread of the data
     unseen: HeldOutCorrelations | None = None
-    n_components: int | None = None  # number of connected components of the graph of neighbours
+    n_components: int | None = None  # number of connected components of a given graph of neighbours
     dominance: Dominance | None = None
     # Whether neighbours are as far from each other as other points, so that `detail` has no effect.
     neighbors_are_far: bool = False

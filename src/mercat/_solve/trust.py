@@ -70,7 +70,7 @@ def trust_warnings(model: Any, diagnostics: Diagnostics) -> Iterator[str]:
         )
     # Separate clusters are no reason for a warning; a graph that lacks edges is.
     number, n = diagnostics.n_components, model.embedding_.shape[0]
-    if number is not None and 1 < n / MIN_COMPONENT < number and _has_graph(model):
+    if number is not None and 1 < n / MIN_COMPONENT < number:
         yield (
             f"The graph passed as neighbors has {number} connected components, of "
             f"{n / number:.1f} points on average. Only angles and distances determine how they lie "
